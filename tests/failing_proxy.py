@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 SLOW_DOWN = (
     b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 )
+_OF_CLIENT = {"expect", "connection", "transfer-encoding", "content-length"}
 _OF_ONE_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 
 
@@ -61,10 +62,7 @@ class Handler(BaseHTTPRequestHandler):
             threading.Event().wait(self.server.options.seconds)
         server = http.client.HTTPConnection(self.server.target)
         try:
-            headers = {
-                name: value for name, value in self.headers.items() if name.lower() not in {"expect", "connection"}
-            }
-            headers.pop("Transfer-Encoding", None)
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in _OF_CLIENT}
             server.request(self.command, self.path, body, headers)
             answer = server.getresponse()
             content = answer.read()

@@ -121,6 +121,7 @@ def _s3(endpoint: str | None, attempts: int) -> "pafs.FileSystem":
         endpoint_override=endpoint,
         connect_timeout=_CONNECT_S,
         request_timeout=_ANSWER_S,
+        allow_delayed_open=True,  # one request for a small file
         retry_strategy=pafs.AwsStandardS3RetryStrategy(attempts),
     )
 
@@ -325,7 +326,8 @@ def said(error: BaseException) -> str:
     """
     text = _COLOURS.sub("", str(error))
     if answer := _ANSWER.search(text):
-        return f"the store answered {answer[1]}" + f": {answer[2].strip().rstrip('.')}" * bool(answer[2])
+        words = " ".join((answer[2] or "").replace("↳", " ").split()).rstrip(".")
+        return f"the store answered {answer[1]}" + f": {words}" * bool(words)
     lines = [line.strip(" ↳|") for line in text.splitlines() if line.strip(" ↳|")] or [type(error).__name__]
     is_of_store = len(lines) > 1 and _PREFIX in lines[0]
     line = ": ".join(dict.fromkeys([lines[0], lines[-1]])) if is_of_store else lines[0]

@@ -8,7 +8,8 @@ from headgate.stores import check_address, file_system, folder_at, hadoop_settin
 _OF_DELTA_RS = (
     "Generic S3 error\n          \x1b[31m↳\x1b[0m Error performing GET http://x/b?list-type=2 - non-2xx status code\n"
     "            \x1b[31m↳\x1b[0m 403 Forbidden\n             \x1b[31m↳\x1b[0m <?xml version='1.0'?><Error>"
-    "<Code>SignatureDoesNotMatch</Code><Message>The signatures differ.</Message><AWSAccessKeyId>AKID</AWSAccessKeyId>"
+    "<Code>SignatureDoesNotMatch</Code><Message>The signatures\n ↳ differ.</Message>"
+    "<AWSAccessKeyId>AKID</AWSAccessKeyId>"
     "<StringToSign>AWS4-HMAC-SHA256\n8e7c0c</StringToSign></Error>"
 )
 
