@@ -64,6 +64,7 @@ def scene(store: Store, spark_of_all_tests: SparkSession, tmp_path_factory: pyte
     return Scene(store, folder, "scene")
 
 
+@pytest.mark.long
 def test_a_job_that_is_killed_on_a_store_that_fails_at_times_writes_the_tables_of_a_calm_one(
     scene: Scene, at_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
