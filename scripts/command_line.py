@@ -9,7 +9,7 @@ from pathlib import Path
 
 # Spark's options that take no value; every other one takes one (spark-submit --help).
 SPARK_SWITCHES = frozenset({"--verbose", "-v", "--supervise", "--load-spark-defaults", "--usage-error"})
-OWN_SWITCHES = frozenset({"--help", "-h", "--version", "--show-spark-log", "--with-kafka"})
+OWN_SWITCHES = frozenset({"--help", "-h", "--version", "--show-spark-log", "--with-kafka", "--with-s3"})
 # Lists: what the wrapper adds is joined with what the user gave, where Spark itself would let the last one win.
 LISTS = ("--jars", "--py-files")
 
@@ -32,6 +32,23 @@ class CommandLine:
         asked = "--with-kafka" in self.own or "--format=kafka" in self.job_arguments or "--commands-topic" in options
         return asked or ("--format", "kafka") in pairwise(self.job_arguments)
 
+    @property
+    def wants_s3(self) -> bool:
+        """Whether to load S3A: asked for before the job, or where the job is to read or write."""
+        values = (argument.rpartition("=")[2] for argument in self.job_arguments)
+        return "--with-s3" in self.own or any(map(is_on_s3, values))
+
+    @property
+    def keeps_checkpoint_on_s3(self) -> bool:
+        """By the job's options: a checkpoint is under the output if it is nowhere else."""
+        return is_on_s3(self.job_option("--checkpoint") or self.job_option("--output") or "")
+
+    def job_option(self, name: str) -> str | None:
+        """The value of an option of the job, the last one; None without."""
+        values = [second for first, second in pairwise(self.job_arguments) if first == name]
+        values += [one.partition("=")[2] for one in self.job_arguments if one.startswith(f"{name}=")]
+        return values[-1] if values else None
+
     def master(self, defaults: Mapping[str, str]) -> str:
         """The master in force: the options before the job, the user's properties file, then `defaults`."""
         theirs = properties(Path(self.conf["--properties-file"])) if "--properties-file" in self.conf else {}
@@ -40,6 +57,10 @@ class CommandLine:
 
     def is_local(self, defaults: Mapping[str, str]) -> bool:
         return self.master(defaults).startswith("local")
+
+
+def is_on_s3(place: str) -> bool:
+    return place.startswith("s3a://")
 
 
 def parse(arguments: Sequence[str]) -> CommandLine:

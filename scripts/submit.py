@@ -22,6 +22,8 @@ from steps import PYTHON, ROOT, SetupError
 
 CONF = ROOT / "conf"
 USAGE = 64  # sysexits: wrong command line
+S3_CHECKPOINTS = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+"""A file of a checkpoint is one upload, which S3 takes whole or not at all: to rename is to copy there."""
 HELP = """\
 usage: ./spark-submit.sh [options] JOB.py [job options]
 
@@ -32,6 +34,7 @@ Options after the job file go to the job: ./spark-submit.sh jobs/throttle.py --h
 options before the job file:
   --show-spark-log    Spark's log on the screen instead of in .cache/logs
   --with-kafka        load Spark's Kafka connector; a job's own `--format kafka` does so by itself
+  --with-s3           load what Spark needs for S3; places that begin with s3a:// do so by themselves
   --version           set up, then print the versions in use
   --help              this text
   anything else       goes to Spark's spark-submit: --master spark://HOST:7077, --conf KEY=VALUE, ...
@@ -62,7 +65,8 @@ def main(arguments: list[str]) -> int:
         steps.say(f"headgate: no job file {line.job}. Jobs here: {present}{meant}")
         return USAGE
     try:
-        extra_jars = [*jars.fetch("delta"), *(jars.fetch("kafka") if line.wants_kafka else [])]
+        wanted = ["delta", *(["kafka"] if line.wants_kafka else []), *(["s3"] if line.wants_s3 else [])]
+        extra_jars = [jar for name in wanted for jar in jars.fetch(name)]
     except SetupError as error:
         steps.say(f"headgate: {error}")
         return steps.UNAVAILABLE
@@ -75,6 +79,8 @@ def main(arguments: list[str]) -> int:
 def spark_command(line: CommandLine, extra_jars: list[Path], packages: list[Path]) -> list[str]:
     """Spark's spark-submit with the user's options last, so that theirs win; lists are joined."""
     command = [str(jars.spark_home() / "bin" / "spark-submit"), "--conf", "spark.jars.packages="]  # resolved already
+    if line.keeps_checkpoint_on_s3:
+        command += ["--conf", f"spark.sql.streaming.checkpointFileManagerClass={S3_CHECKPOINTS}"]
     if "--properties-file" in line.conf:
         command.append("--load-spark-defaults")  # conf/spark-defaults.conf below the user's file instead of not at all
     command += line.spark

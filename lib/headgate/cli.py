@@ -25,6 +25,7 @@ from headgate.replay.arguments import add_replay_arguments
 from headgate.service.arguments import add_serve_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
 from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
+from headgate.stores import check_reachable
 from headgate.tryout.arguments import add_try_arguments
 from headgate.why.arguments import add_why_arguments
 
@@ -79,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _look_at(output: str) -> None:
     """Raise TableError where the tables are in folders below; say so on stderr where a run is not through."""
+    check_reachable(output, "the output")
     check_tables_here(output)
     if tried(output) == RUNNING:
         print(f"headgate: warning: a run writes to {output}, or was killed: tables are not whole", file=sys.stderr)

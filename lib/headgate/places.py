@@ -9,15 +9,17 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from headgate.errors import InputError, StateError, TableError
+from headgate.stores import check_address, check_reachable, folder_at, is_stored, is_there, local_path
 
 LEAST_FREE_BYTES = 1 << 28
 """Of a disk for tables: a run of a small trace fits."""
 RUNNING, TRIED = ".running", ".tried"
 """Files that `headgate try` and `headgate replay` leave in their output: until they are through, and from then on."""
 SHOWN_FOLDERS = 10
+_PATTERN = re.compile(r"[{}\[\]*?]")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 
@@ -31,6 +33,9 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
     for option, place in places.items():
         if not place.strip():
             raise InputError(f"{option}: got an empty name; give a folder" + (" or topic" * (option == "--input")))
+    for option, place in places.items():
+        if files or option != "--input":
+            check_address(place, option)
     if escape := _ESCAPE.search(str(local_path(output) or output)):
         raise InputError(
             f"--output: got {output}, where {escape[0]} in the path reads as another character to delta-rs; give a "
@@ -42,10 +47,19 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
                 f"{option}: got {places[option]}, which is in the --input {input_}, and what is written there would be "
                 "read as input; give a folder outside of it"
             )
+    for option, place in places.items():
+        if files or option != "--input":
+            check_reachable(place, option)
 
 
 def check_there(input_: str, option: str) -> None:
-    """Raise InputError where nothing is at a path or pattern on this machine. option: how it was given."""
+    """Raise InputError where nothing is at a path or pattern on this machine, or a path on a store. option: how it was
+    given.
+    """
+    if is_stored(input_) and not _PATTERN.search(input_):
+        check_reachable(input_, option)
+        if not is_there(input_):
+            raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
     if local_path(input_) is not None and not (Path(input_).exists() or glob(input_)):  # noqa: PTH207  as written
         raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
 
@@ -60,6 +74,7 @@ def check_new(output: str, option: str = "--output") -> None:
         raise InputError(f"{option}: got {output!r}; {allowed}")
     place = local_path(output)
     if place is None:
+        _check_new_stored(output, option)
         return
     try:
         if place.exists() and not place.is_dir():
@@ -70,6 +85,12 @@ def check_new(output: str, option: str = "--output") -> None:
     except OSError as error:
         raise InputError(f"{option}: {output} cannot be read: {error.strerror}; {allowed}") from error
     check_writable(output, option)
+
+
+def _check_new_stored(output: str, option: str) -> None:
+    check_reachable(output, option)
+    if is_stored(output) and folder_at(output).names():
+        raise InputError(f"{option}: {output} is there and not empty; give a new or an empty folder")
 
 
 def check_writable(output: str, option: str = "--output") -> None:
@@ -93,7 +114,7 @@ def check_tables_here(output: str) -> None:
     """Raise TableError where no table is right in a folder of this machine but folders in it have some, with these."""
     place = local_path(output)
     if place is None or any(place.glob("*/_delta_log")):
-        return
+        return  # `headgate tables` lists what is on a store
     below = sorted({str(Path(output, log.parents[1].relative_to(place))) for log in place.glob("*/*/_delta_log")})
     if below:
         more = f" and {len(below) - SHOWN_FOLDERS:,} more" if len(below) > SHOWN_FOLDERS else ""
@@ -112,17 +133,13 @@ def tried(output: str) -> str:
 
 @contextmanager
 def sole_use(folder: str, broker: str | None = None) -> Iterator[None]:
-    """Raise StateError if another job of this user on this machine has the checkpoint, or the output, in use. On local
-    folders only. broker: the one that the job is for, None: every one.
+    """Raise StateError if another job of this user on this machine has the checkpoint, or the output, in use. broker:
+    the one that the job is for, None: every one.
 
     The lock goes with the process that holds it, however that ends. Its file is where temporary files are: a job that
     is refused leaves nothing where its tables would be.
     """
-    path = local_path(folder)
-    if path is None:
-        yield
-        return
-    digest = hashlib.sha256(str(path).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(str(local_path(folder) or folder.rstrip("/")).encode()).hexdigest()[:16]
     with (Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}-{digest}.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -136,26 +153,24 @@ def sole_use(folder: str, broker: str | None = None) -> Iterator[None]:
         yield
 
 
-def local_path(place: str) -> Path | None:
-    """The folder on this machine, None for one elsewhere."""
-    local = re.sub("^file:(//)?", "", place)
-    return None if re.match("[a-z0-9+.-]+:/", local, re.IGNORECASE) else Path(local).resolve()
-
-
 def _holds(read: str, place: str) -> bool:
     """Whether `place` is in what is read: a folder, or a pattern of folders."""
-    folder, inside = local_path(read), local_path(place)
-    if folder is None or inside is None:
-        return False
+    folder, inside = _tree(read), _tree(place)
     return inside.is_relative_to(folder) or any(part.match(str(folder)) for part in (inside, *inside.parents))
+
+
+def _tree(place: str) -> PurePath:
+    """What is in a folder of another place is not in it, whatever the names."""
+    return local_path(place) or PurePath("/", place.rstrip("/"))
 
 
 @contextmanager
 def claimed(output: str | None) -> Iterator[None]:
     """While the block runs, no other run takes the folder `output`, which is made. Raises InputError where it cannot
-    be made or written to, or another run has it. A run without tables leaves no folder. None: nothing to do.
+    be made or written to, or another run has it. A run without tables leaves no folder. None, and a folder elsewhere:
+    nothing to do.
     """
-    if output is None:
+    if output is None or local_path(output) is None:
         yield
         return
     claim = Path(output, RUNNING)

@@ -18,8 +18,9 @@ from kafka_broker import kafka_broker
 from kafka_cluster import kafka_cluster
 from prometheus_server import prometheus, promtool
 from pulsar_standalone import pulsar_standalone
+from s3_server import at_store, store
 
-__all__ = ["kafka_broker", "kafka_cluster", "prometheus", "promtool", "pulsar_standalone"]
+__all__ = ["at_store", "kafka_broker", "kafka_cluster", "prometheus", "promtool", "pulsar_standalone", "store"]
 
 TESTS = Path(__file__).parents[1]
 

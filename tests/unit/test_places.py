@@ -19,6 +19,9 @@ from headgate.places import check_places, sole_use
         (("in", "in/../in/tables", "c"), "--output: got in/../in/tables, which is in the --input in"),
         (("in", "out", "in/c"), "--checkpoint: got in/c, which is in the --input in"),
         (("data/*", "data/out", "c"), "--output: got data/out, which is in the --input data/*"),
+        (("s3a://b/in", "s3a://b/in/out", "c"), "--output: got s3a://b/in/out, which is in the --input s3a://b/in"),
+        (("s3://b/in", "out", "c"), "--input: got s3://b/in; allowed are s3a://, abfss://, gs://; give s3a://b/in"),
+        (("in", "s3a://", "c"), "--output: got s3a://; allowed is s3a://BUCKET/FOLDER"),
         (
             ("file:///data/in", "/data/in/out", "c"),
             "--output: got /data/in/out, which is in the --input file:///data/in",
@@ -36,7 +39,7 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
     [
         ("demo/trace", "demo", "demo/checkpoint"),
         ("in", "in-2", "c"),
-        ("s3://b/in", "s3://b/in/out", "c"),
+        ("hdfs://b/in", "hdfs://b/in-2", "c"),
         ("data/*.json", "data/out", "data/c"),
         ("in%20", "100%", "c%20"),
     ],

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from headgate.cluster.brokers import Cluster
 from headgate.cluster.enforce import shown
@@ -15,6 +14,7 @@ from headgate.cluster.schemas import OF_ENFORCER
 from headgate.conf.cluster import Client, load_cluster
 from headgate.core.clusters.ledger import Entry, operators
 from headgate.errors import ClusterError
+from headgate.stores import folder_at
 from headgate.tables.delta import Tables
 
 PROBLEMS = 1
@@ -30,7 +30,7 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     cluster, limits = cluster_of(conf), limits_of(conf)
     name, output = cluster.name(), arguments.output
     tell(f"cluster {name}, {conf.settings.kind}")
-    tables = {one.name for one in Path(output).glob("*")} if output is not None else set[str]()
+    tables = set[str]() if output is None else set(folder_at(output).names())
     if "broker_looks" in tables:
         has_counters_of(output, name)
     problems, topics = _check_brokers(cluster, conf.settings.servers, tell)

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Event
 
 from headgate.cluster.enforce import Enforced, Enforcer, named, shown
@@ -22,6 +21,7 @@ from headgate.core.clusters.pushes import Limit
 from headgate.core.clusters.shared_quota import NONE
 from headgate.errors import ClusterError
 from headgate.metrics.endpoint import listening
+from headgate.stores import is_there
 from headgate.tables.delta import Tables
 
 _LOOKED_EVERY_S = 0.5
@@ -74,7 +74,7 @@ def _check(arguments: argparse.Namespace, conf: ClusterConf, tell: Callable[[str
     if (arguments.keep or arguments.fail_closed) and not arguments.apply:
         option = "--keep" if arguments.keep else "--fail-closed"
         raise ClusterError(f"{option}: got it without --apply, which alone sets limits; allowed: both, or none")
-    if arguments.release and not (Path(arguments.output) / "enforced").exists():
+    if arguments.release and not is_there(f"{arguments.output}/enforced"):
         raise ClusterError(
             f"--output {arguments.output} has no table enforced: no limits were set from there; correct it"
         )
@@ -97,7 +97,7 @@ def _shadow(
     arguments: argparse.Namespace, kept_hours: int, now_us: Callable[[], int], tell: Callable[[str], None]
 ) -> Shadow:
     """Of a dry run, with a record if that is asked for."""
-    has_ledger, tables = (Path(arguments.output) / "enforced").exists(), None
+    has_ledger, tables = is_there(f"{arguments.output}/enforced"), None
     if arguments.shadow:
         tell(f"shadow: nothing is set; what would be is recorded in {arguments.output}/enforced")
     else:

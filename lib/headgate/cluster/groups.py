@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from headgate.conf.cluster import RATES, Rate, Resource
 from headgate.core.clusters.demand import SECOND_US
@@ -16,6 +15,7 @@ from headgate.errors import TableError
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.opened import Locations, opened_config
 from headgate.quota.tables.schemas import RG_ATTACHMENTS, RG_GROUPS
+from headgate.stores import is_there
 
 _READ_EVERY_US = 5 * SECOND_US
 
@@ -75,7 +75,7 @@ class Groups:
         settings = QuotaSettings()
         places = Locations.of(output, settings)
         for place, spec in ((places.groups, RG_GROUPS), (places.attachments, RG_ATTACHMENTS)):
-            if not Path(place).exists():
+            if not is_there(place):
                 opened(place, spec, settings.epoch_ms)
         self._store = opened_config(output, settings)
         self._tables, self._read_us = self._store.read(), now_us

@@ -1,6 +1,5 @@
 """Loads a conf directory as a whole: every file is read, and all that is wrong is reported at once."""
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +20,8 @@ from headgate.conf.resource_groups import ResourceGroups, read_resource_groups
 from headgate.conf.settings import Settings
 from headgate.conf.settings_file import read_settings
 from headgate.core.quota.settings import QuotaSettings
-from headgate.errors import ConfError
+from headgate.errors import ConfError, InputError
+from headgate.stores import Folder, check_address, folder_at, folder_of, joined, local_path, said
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
@@ -41,17 +41,14 @@ def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:
 
     Raises ConfError with every mistake of every file, or if the directory is missing.
     """
-    directory = Path(conf_dir)
-    if not directory.is_dir():
-        raise ConfError(
-            [f"{directory}: got no directory; allowed: one with {', '.join(FILES)}, each optional; correct --conf-dir"]
-        )
-    files = {name: str(directory / name) for name in FILES}
+    place, folder = str(conf_dir), folder_at(conf_dir)
+    _check_folder(place, folder)
+    files = {name: joined(place, name) for name in FILES}
     findings = Findings()
-    _warn_of_names(directory, findings)
+    _warn_of_names(place, folder, findings)
 
     def read(name: str, parse: Callable[[bytes, str, Findings], T], default: T) -> T:
-        content = _content(directory / name, findings)
+        content = _content(folder, files[name], findings)
         return default if content is None else parse(content, files[name], findings)
 
     settings = read("headgate.toml", _decoded(read_settings, Settings()), Settings())
@@ -71,30 +68,49 @@ def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:
     return replace(conf, warnings=tuple(findings.warnings), groups_file=files["resource-groups.json"])
 
 
-def _warn_of_names(directory: Path, findings: Findings) -> None:
+def _check_folder(place: str, folder: Folder) -> None:
+    path = local_path(place)
+    try:
+        check_address(place, "--conf-dir")
+        is_folder = bool(folder.names()) if path is None else path.is_dir()
+    except (OSError, InputError) as error:
+        raise ConfError(
+            [f"{place}: cannot be listed: {said(error)}; correct --conf-dir, or see to it that it can"]
+        ) from error
+    if not is_folder:
+        where = place if path is None else Path(place)
+        raise ConfError(
+            [f"{where}: got no directory; allowed: one with {', '.join(FILES)}, each optional; correct --conf-dir"]
+        )
+
+
+def _warn_of_names(place: str, folder: Folder, findings: Findings) -> None:
     """Say which files are not read although their names are nearly those of FILES, or end as they do."""
     with suppress(OSError):  # the files that matter say so themselves
-        for name in sorted(os.listdir(directory)):  # noqa: PTH208  names alone
+        there = folder.names()
+        for name in there:
             meant = get_close_matches(name.casefold(), FILES, 1, _ALIKE)
             allowed = f"allowed: {', '.join(FILES)}"
             if name in {*FILES, *_OF_OTHERS}:
                 continue
-            if meant and not (directory / meant[0]).exists():
-                findings.warnings.append(f"{directory / name} is not read; {allowed}; rename it to {meant[0]}")
+            if meant and meant[0] not in there:
+                findings.warnings.append(f"{joined(place, name)} is not read; {allowed}; rename it to {meant[0]}")
             elif not meant and name.endswith(_ENDINGS):
-                findings.warnings.append(f"{directory / name} is not read; {allowed}; rename it, or move it elsewhere")
+                findings.warnings.append(
+                    f"{joined(place, name)} is not read; {allowed}; rename it, or move it elsewhere"
+                )
 
 
-def load_resource_groups(path: Path) -> ResourceGroups:
+def load_resource_groups(path: str) -> ResourceGroups:
     """Return what a resource-groups.json says. Raises ConfError with every mistake in it, and if it is not there."""
     findings = Findings()
-    content = _content(path, findings)
+    content = _content(folder_of(path)[0], path, findings)
     groups = ResourceGroups()
     if content is not None:
-        groups = _decoded(read_resource_groups, groups)(content, str(path), findings)
+        groups = _decoded(read_resource_groups, groups)(content, path, findings)
     elif not findings.mistakes:
         remedy = "put it back: until then groups stay as they are"
-        findings.mistake(Place(str(path)), "no file", "a readable file", remedy)
+        findings.mistake(Place(path), "no file", "a readable file", remedy)
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     return groups
@@ -109,13 +125,11 @@ def _broker_conf(content: bytes, file: str, findings: Findings) -> BrokerFile:
     )
 
 
-def _content(path: Path, findings: Findings) -> bytes | None:
+def _content(folder: Folder, path: str, findings: Findings) -> bytes | None:
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
+        return folder.read(path.rpartition("/")[2])
     except OSError as error:
-        findings.mistake(Place(str(path)), f"{error.strerror}", "a readable file", "correct it, or remove it")
+        findings.mistake(Place(path), error.strerror or said(error), "a readable file", "correct it, or remove it")
         return None
 
 

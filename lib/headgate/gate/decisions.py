@@ -12,6 +12,7 @@ from headgate.protocol.schemas import DECISIONS
 from headgate.quota.tables.delta import Table, nullable, told
 from headgate.quota.tables.hourly_files import read_file
 from headgate.quota.tables.schemas import TableSpec
+from headgate.stores import said
 
 NOTICE_TTL_MS = 5000
 """Age beyond which a notice is stale: the default of clients. throttle-protocol 4"""
@@ -77,7 +78,7 @@ def _opened(location: str) -> Table:
         delta = DeltaTable(location)
     except (DeltaError, OSError) as error:
         raise TableError(
-            f"the table {location} cannot be opened: {str(error).splitlines()[0].rstrip('.')}; give the --output of a "
+            f"the table {location} cannot be opened: {said(error)}; give the --output of a "
             "job jobs/protocol.py, which creates it"
         ) from error
     table = Table(location, _SPEC, delta)

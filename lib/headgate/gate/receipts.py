@@ -9,6 +9,7 @@ from deltalake.exceptions import DeltaError
 
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS
+from headgate.stores import said
 
 MOST_WAITING = 100_000
 RETRIES = 50
@@ -36,7 +37,7 @@ class ReceiptLog:
             self._table = DeltaTable.create(location, schema=INPUTS, mode="ignore")
         except (DeltaError, OSError) as error:
             raise TableError(
-                f"--receipts: the table {location} cannot be opened: {str(error).splitlines()[0]}; give the --input of "
+                f"--receipts: the table {location} cannot be opened: {said(error)}; give the --input of "
                 "a job jobs/protocol.py, or a new folder"
             ) from error
         self._columns = _columns(location, pa.schema(self._table.schema().to_arrow()))
@@ -82,7 +83,7 @@ class ReceiptLog:
         except (DeltaError, OSError) as error:
             with self._lock:
                 self._waiting = taken + self._waiting
-            self._tell(f"receipts cannot be written: {str(error).splitlines()[0]}; trying again", is_failing=True)
+            self._tell(f"receipts cannot be written: {said(error)}; trying again", is_failing=True)
         else:
             self._tell("receipts can be written again", is_failing=False)
 

@@ -9,6 +9,7 @@ from deltalake.exceptions import DeltaError
 from headgate.arrow.schemas import Waiting
 from headgate.errors import TableError
 from headgate.replay.schemas import TABLES
+from headgate.stores import said
 from headgate.tables.query import query
 
 ROWS_AT_ONCE = 500_000
@@ -60,7 +61,6 @@ class ReplayTables:
             raise self._failure(name, "written", error) from error
 
     def _failure(self, name: str, done: str, error: Exception) -> TableError:
-        lines = str(error).splitlines() or [type(error).__name__]
         return TableError(
-            f"the table {self.output}/{name} cannot be {done}: {lines[0]}; give an --output that can be written"
+            f"the table {self.output}/{name} cannot be {done}: {said(error)}; give an --output that can be written"
         )

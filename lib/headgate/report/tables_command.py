@@ -1,7 +1,6 @@
 """`headgate tables`: which tables an output has, how many rows, and of which times."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -9,7 +8,8 @@ from deltalake.exceptions import DeltaError
 
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY
-from headgate.quota.tables.topic_tables import BROKERS
+from headgate.quota.tables.topic_tables import BROKERS, folders_of
+from headgate.stores import is_there, said
 from headgate.tables import query as delta_query
 
 COLUMNS = pa.schema([("table", pa.string()), ("rows", pa.int64()), ("first", pa.string()), ("last", pa.string())])
@@ -20,7 +20,7 @@ _ENDS = (("min", "first"), ("max", "last"))
 
 def found_tables(output: str) -> list[str]:
     """The names of the Delta tables right under a folder. Raises TableError where there is none."""
-    found = sorted(log.parent.name for log in Path(output).glob("*/_delta_log") if log.is_dir())
+    found = [place.rpartition("/")[2] for place in folders_of(output) if is_there(f"{place}/_delta_log")]
     if not found:
         raise TableError(f"no Delta table is under {output}: give the --output of a job{elsewhere(output)}")
     return found
@@ -28,7 +28,7 @@ def found_tables(output: str) -> list[str]:
 
 def elsewhere(output: str) -> str:
     """Where jobs of one broker have their own tables, if there are any."""
-    parts = sorted(str(one) for one in Path(output).glob(f"{BROKERS}/*") if one.is_dir())
+    parts = folders_of(f"{output}/{BROKERS}")
     return f". Jobs of one broker have tables of their own under {', '.join(parts)}" if parts else ""
 
 
@@ -44,7 +44,7 @@ def _rows(output: str) -> Iterator[dict[str, object]]:
             times = "".join(f", {end}({time}) AS {name}" for time in _time(table) for end, name in _ENDS)
             (row,) = delta_query.query(f"SELECT count(*) AS rows{times} FROM t", {"t": table}).to_pylist()  # noqa: S608
         except (DeltaError, OSError) as error:
-            raise TableError(f"the table {output}/{name} cannot be read: {str(error).splitlines()[0]}") from error
+            raise TableError(f"the table {output}/{name} cannot be read: {said(error)}") from error
         yield {
             "table": name,
             "rows": row["rows"],

@@ -7,6 +7,7 @@ from glob import glob
 from pathlib import Path
 
 from headgate.errors import InputError
+from headgate.stores import is_stored
 
 STDIN = "-"
 FORMATS = ("json", "csv", "parquet", "delta")
@@ -35,9 +36,18 @@ def files_at(path: str) -> list[Path]:
 
     Raises InputError where a folder cannot be listed.
     """
+    _check_here(path)
     with _readable(path):
         places = [Path(path)] if Path(path).exists() else list(map(Path, sorted(glob(path))))  # noqa: PTH207  as written
         return [file for place in places for file in ([place] if place.is_file() else _below(place))]
+
+
+def _check_here(path: str) -> None:
+    if is_stored(path):
+        raise InputError(
+            f"{path}: is on an object store; allowed here are files on this machine; copy them, or use headgate try "
+            "or a job: ./spark-submit.sh jobs/..."
+        )
 
 
 def format_of(path: str) -> str | None:
@@ -70,6 +80,7 @@ def _uncompressed(file: Path) -> Path:
 
 def is_delta(path: str) -> bool:
     """Whether a Delta table is there. Raises InputError where nobody can tell."""
+    _check_here(path)
     with _readable(path):
         return Path(path, "_delta_log").is_dir()
 

@@ -14,6 +14,7 @@ from headgate.sizing.arguments import DEFAULT_OUTPUT, MADE_UP
 from headgate.sizing.combinations import Combination, combinations
 from headgate.sizing.grid_file import read_grid
 from headgate.sizing.lags import Lag
+from headgate.stores import is_stored
 
 TRACE = "trace"
 """The folder of the trace below the output, while the sweep runs."""
@@ -92,6 +93,11 @@ def _job(options: argparse.Namespace) -> SweepJob:
         raise InputError("--assume-lag: needs an --input with publishes")
     output = DEFAULT_OUTPUT if options.output is None else options.output
     check_places(options.input or DEFAULT_OUTPUT, output, output, files=options.input is not None)
+    if is_stored(output):
+        raise InputError(
+            f"--output: got {output}, which is on an object store; allowed is a folder on a disk, where the runs find "
+            "the trace; copy the tables afterwards"
+        )
     if not _is_made_anew(options):
         check_new(output)
     if options.input is None:

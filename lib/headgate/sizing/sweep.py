@@ -21,6 +21,7 @@ from headgate.sizing.combinations import Combination
 from headgate.sizing.instants import Span
 from headgate.sizing.measure import OF_ALL_ROWS, SCALED, WORK
 from headgate.sizing.runs import RESULT, Outcome, Run, with_totals
+from headgate.stores import said
 
 MEASURED = (*SCALED, *OF_ALL_ROWS, *WORK)
 CACHE_SWEEP = pa.schema(
@@ -162,6 +163,5 @@ def append(output: str, name: str, rows: pa.Table) -> None:
     try:
         write_deltalake(f"{output}/{name}", pa.table(rows, schema=TABLES[name]), mode="append")
     except (DeltaError, OSError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        message = f"the table {output}/{name} cannot be written: {first}; give an --output that can be written"
+        message = f"the table {output}/{name} cannot be written: {said(error)}; give an --output that can be written"
         raise TableError(message) from error

@@ -11,12 +11,12 @@ import pyarrow as pa
 from pyspark import InheritableThread, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.places import local_path
 from headgate.sizing.asked import SweepJob
 from headgate.sizing.runs import Outcome, Run, outcomes_of
 from headgate.sizing.sweep import Ended, StagedTrace
 from headgate.spark.cache_trace import stage
 from headgate.spark.failures import SPARK_ERRORS
+from headgate.stores import local_path
 
 LOOK_S = 0.5
 """From one look at how many runs have ended to the next."""

@@ -18,23 +18,22 @@ engine here: a Delta table and two folders.
 
 import base64
 import json
-import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from contextlib import contextmanager
+from pathlib import PurePath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from headgate.arrow.blocks import decode, encode
 from headgate.errors import StateError, TableError
-from headgate.places import local_path
+from headgate.stores import SCHEMES, Folder, file_system, folder_at, joined, local_path, said, scheme_of
 from headgate.tables.query import CLEANED_EVERY
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
@@ -50,7 +49,8 @@ class Feed:
     Files appear in the order of versions, and a query that lists the folder sees no file without those before it. A
     commit that deletes rows, and one that only joins files, brings nothing.
 
-    A file's time of modification is its version, in seconds: what Spark takes for old depends on no clock.
+    On a disk a file's time of modification is its version, in seconds: what Spark takes for old depends on no clock.
+    On a store it is the store's time of writing, which grows as well.
 
     The table's log is cleaned here alone, of entries that a file has: no other writer cleans it (LOG_CLEANING).
     """
@@ -63,8 +63,11 @@ class Feed:
         self.name = table.rstrip("/").rpartition("/")[2]
         self._table = table
         self._schema = schema
-        self._checkpoint = _folder_of(checkpoint)
-        self.folder = self._checkpoint / "feed" / self.name
+        _check_no_pattern(checkpoint)
+        self._checkpoint = folder_at(checkpoint)
+        self._folder = self._checkpoint.folder("feed").folder(self.name)
+        self.place = joined(str(local_path(checkpoint) or checkpoint), f"feed/{self.name}")
+        """Of the folder, for Spark."""
         self._fed = self._cleaned = -1
         self._may_feed_beside = True
         self._lock = threading.Lock()
@@ -72,17 +75,17 @@ class Feed:
 
     def begin(self) -> None:
         """Before each start of the query, which must not be running: mend what the last one left, and feed."""
-        self._files, self._root = _file_system(self._table)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        planned = _planned(self._checkpoint, self.name)
-        present = {_version(file): file for file in self.folder.iterdir() if not file.name.startswith(".")}
-        for unfinished in self.folder.glob(".*"):
-            unfinished.unlink()
-        for version, file in present.items():
-            if planned is not None and version <= planned.done:
-                file.unlink(missing_ok=True)
-        if planned is not None:
-            self._write_again(planned)
+        with self._written():
+            self._files, self._root = file_system(DeltaTable(self._table).table_uri)
+            self._folder.make()
+            planned = _planned(self._checkpoint, self.name)
+            names = self._folder.names()
+            present = {_version(name) for name in names if not name.startswith(".")}
+            for name in names:
+                if name.startswith(".") or (planned is not None and _version(name) <= planned.done):
+                    self._folder.remove(name)
+            if planned is not None:
+                self._write_again(planned, present)
         self._fed = max([-1 if planned is None else planned.last, *present])
         self._check_log()
         self.feed()
@@ -109,7 +112,8 @@ class Feed:
             last += 1
             rows += added
         if rows:
-            self._write(self.folder / f"{last:020d}.txt", last, rows)
+            with self._written():
+                self._write(last, rows)
         self._fed = last
         if last - self._cleaned >= CLEANED_EVERY:
             self._clean_log()
@@ -123,15 +127,13 @@ class Feed:
         except (DeltaError, OSError) as error:
             raise self._unreadable(error) from error
 
-    def _write_again(self, planned: "_Planned") -> None:
+    def _write_again(self, planned: "_Planned", present: set[int]) -> None:
         """Files of the batch that may have to be run again, where somebody deleted them."""
         before = planned.done
-        for file in planned.open:
-            if not file.exists():
-                rows = [row for version in range(before + 1, _version(file) + 1) for row in self._rows_again(version)]
-                file.parent.mkdir(parents=True, exist_ok=True)
-                self._write(file, _version(file), rows)
-            before = _version(file)
+        for last in planned.open:
+            if last not in present:
+                self._write(last, [row for version in range(before + 1, last + 1) for row in self._rows_again(version)])
+            before = last
 
     def _rows_again(self, version: int) -> list[pa.Table]:
         rows = self._rows_of(version)
@@ -139,14 +141,20 @@ class Feed:
             raise self._gone(version)
         return rows
 
-    def _write(self, file: Path, version: int, rows: list[pa.Table]) -> None:
-        unfinished = file.with_name(f".{file.name}")
-        with unfinished.open("wb") as sink:
-            sink.write(base64.b64encode(encode(pa.concat_tables(rows).combine_chunks())))
-            sink.flush()
-            os.fsync(sink.fileno())
-        os.utime(unfinished, (version + 1, version + 1))
-        unfinished.rename(file)
+    def _write(self, last: int, rows: list[pa.Table]) -> None:
+        lines = base64.b64encode(encode(pa.concat_tables(rows).combine_chunks()))
+        self._folder.write(f"{last:020d}.txt", lines, time_s=last + 1)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """Turn what fails inside into a StateError."""
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise StateError(
+                f"rows of the table {self._table} cannot be brought to {self.place}: {said(error)}; see to it that "
+                "both can be read and written, and restart on the same checkpoint, which goes on where it stopped"
+            ) from error
 
     def _rows_of(self, version: int) -> list[pa.Table] | None:
         """The rows that a version of the table added, None: there is no such version in its log."""
@@ -177,7 +185,8 @@ class Feed:
 
     def _check_kind(self, checkpoint: str) -> None:
         """A first batch always has rows of the feed, so a checkpoint without them was begun before there was one."""
-        if _last_number(self._checkpoint / "offsets") is not None and _planned(self._checkpoint, self.name) is None:
+        has_begun = _last_number(self._checkpoint.folder("offsets")) is not None
+        if has_begun and _planned(self._checkpoint, self.name) is None:
             raise StateError(
                 f"the checkpoint {checkpoint} was begun by a version of headgate that read the table {self.name} in "
                 "another way, and cannot be continued by this one: start with a new --checkpoint and a new --output, "
@@ -200,9 +209,8 @@ class Feed:
         )
 
     def _unreadable(self, error: Exception) -> TableError:
-        lines = str(error).splitlines() or [type(error).__name__]
         return TableError(
-            f"new rows of the table {self._table} cannot be read: {lines[0]}; see to it that the table can be read, "
+            f"new rows of the table {self._table} cannot be read: {said(error)}; see to it that the table can be read, "
             "and restart on the same checkpoint, which goes on where it stopped"
         )
 
@@ -217,58 +225,64 @@ def fed_rows(
             yield from pack(iter(pa.concat_tables(tables).combine_chunks().to_batches()))
 
 
-def _folder_of(checkpoint: str) -> Path:
+def _check_no_pattern(checkpoint: str) -> None:
     folder = local_path(checkpoint)
-    if folder is None or PATTERN.search(str(folder)):
+    if not (folder or scheme_of(checkpoint) in SCHEMES) or PATTERN.search(str(folder or checkpoint)):
         raise StateError(
             f"--checkpoint: got {checkpoint}; allowed is a folder on a disk that is mounted here and on all workers, "
-            "whose path holds none of {}[]*?\\"
+            "or on an object store, whose path holds none of {}[]*?\\"
         )
-    return folder
 
 
 class _Planned(NamedTuple):
     """What Spark's source has in its log. done: the last version that a committed batch has read. last: the last that
-    is in the log. open: files after `done`, in their order.
+    is in the log. open: the last versions of files after `done`, in their order.
     """
 
     done: int
     last: int
-    open: list[Path]
+    open: list[int]
 
 
-def _planned(checkpoint: Path, name: str) -> _Planned | None:
+def _planned(checkpoint: Folder, name: str) -> _Planned | None:
     """None where no source of the checkpoint reads a feed of that name."""
-    for source in sorted((checkpoint / "sources").glob("*")):
-        committed = _committed_offset(checkpoint, int(source.name))
-        entries = [entry for entry in _newest_entries(source, committed) if _is_of_feed(entry["path"], name)]
+    sources = checkpoint.folder("sources")
+    for source in sources.names():
+        committed = _committed_offset(checkpoint, int(source))
+        entries = [entry for entry in _newest_entries(sources.folder(source), committed) if _is_of_feed(entry, name)]
         if entries:
-            of_feed = [(entry["batchId"], _path(entry["path"])) for entry in entries]
-            done = [_version(file) for batch, file in of_feed if batch <= committed]
-            files = {file for batch, file in of_feed if batch > committed}
-            return _Planned(
-                max(done, default=-1), max(_version(file) for _, file in of_feed), sorted(files, key=_version)
-            )
+            of_feed = [(entry["batchId"], _version(_path(entry).name)) for entry in entries]
+            done = [version for batch, version in of_feed if batch <= committed]
+            left = {version for batch, version in of_feed if batch > committed}
+            return _Planned(max(done, default=-1), max(version for _, version in of_feed), sorted(left))
     return None
 
 
-def _committed_offset(checkpoint: Path, source: int) -> int:
+def _committed_offset(checkpoint: Folder, source: int) -> int:
     """Up to where the log of a source is in committed batches, -1: none is."""
-    batch = _last_number(checkpoint / "commits")
+    batch = _last_number(checkpoint.folder("commits"))
     if batch is None:
         return -1
-    _version_line, _conf, *offsets = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    _version_line, _conf, *offsets = _lines(checkpoint.folder("offsets"), str(batch))
     offset = json.loads(offsets[source]) if offsets[source] != "-" else {}
     return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
 
 
-def _newest_entries(source: Path, committed: int) -> list[dict[str, Any]]:
+def _lines(folder: Folder, name: str) -> list[str]:
+    """Raises FileNotFoundError."""
+    content = folder.read(name)
+    if content is None:
+        raise FileNotFoundError(name)
+    return content.decode().splitlines()
+
+
+def _newest_entries(source: Folder, committed: int) -> list[dict[str, Any]]:
     """Of a source's log: all from the last committed one on. Logs of other sources than files are none."""
-    logs = {int(log.name.partition(".")[0]): log for log in source.iterdir() if log.name.partition(".")[0].isdecimal()}
+    logs = {int(log.partition(".")[0]): log for log in source.names() if log.partition(".")[0].isdecimal()}
     first = max((number for number in logs if number <= committed), default=-1)
     entries: list[dict[str, Any]] = []
     for number in sorted(number for number in logs if number >= first):
-        for line in logs[number].read_text().splitlines()[1:]:
+        for line in _lines(source, logs[number])[1:]:
             entry = json.loads(line)
             if not (
                 isinstance(entry, dict) and isinstance(entry.get("path"), str)
@@ -278,22 +292,17 @@ def _newest_entries(source: Path, committed: int) -> list[dict[str, Any]]:
     return entries
 
 
-def _is_of_feed(path: str, name: str) -> bool:
-    return _path(path).parts[-3:-1] == ("feed", name)
+def _is_of_feed(entry: dict[str, Any], name: str) -> bool:
+    return _path(entry).parts[-3:-1] == ("feed", name)
 
 
-def _path(uri: str) -> Path:
-    return Path(unquote(urlsplit(uri).path))
+def _path(entry: dict[str, Any]) -> PurePath:
+    return PurePath(unquote(urlsplit(entry["path"]).path))
 
 
-def _version(file: Path) -> int:
-    return int(file.stem)
+def _version(name: str) -> int:
+    return int(name.partition(".")[0])
 
 
-def _last_number(folder: Path) -> int | None:
-    return max((int(file.name) for file in folder.glob("[0-9]*") if file.name.isdecimal()), default=None)
-
-
-def _file_system(table: str) -> tuple[pafs.FileSystem, str]:
-    files, root = pafs.FileSystem.from_uri(DeltaTable(table).table_uri)
-    return files, root.rstrip("/")
+def _last_number(folder: Folder) -> int | None:
+    return max((int(name) for name in folder.names() if name.isdecimal()), default=None)

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
 from headgate.jobs import home
+from headgate.stores import hadoop_settings
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -32,6 +33,10 @@ def spark_session(app_name: str) -> SparkSession:
     if not settings.contains("spark.log.level"):
         spark.sparkContext.setLogLevel("WARN")
     check_delta(spark)
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, value in hadoop_settings(os.environ).items():
+        if not settings.contains(f"spark.hadoop.{name}"):
+            hadoop.set(name, value)
     if not settings.contains(PARTITIONS):
         count = shuffle_partitions(settings.get("spark.master") or "", spark.sparkContext.defaultParallelism)
         spark.conf.set(PARTITIONS, count)

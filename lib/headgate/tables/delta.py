@@ -12,7 +12,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, said_by, short_log
+from headgate.stores import said
+from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, short_log
 from headgate.tables.retention import RULES, Kept
 from headgate.tables.sums import Sums
 from headgate.tables.upkeep import keep_up
@@ -66,7 +67,7 @@ class Tables:
                 table.alter.add_columns(Schema.from_arrow(schema).fields[len(found) :])
                 found = schema
         except (DeltaError, OSError) as error:
-            raise TableError(f"the table {path} cannot be opened: {str(error).splitlines()[0]}; {remedy}") from error
+            raise TableError(f"the table {path} cannot be opened: {said(error)}; {remedy}") from error
         if found != schema:
             raise TableError(
                 f"the table {path} has the columns {', '.join(found.names)}, which are not those of headgate; {remedy}"
@@ -102,7 +103,7 @@ class Tables:
         try:
             yield
         except Exception as error:
-            uri, why = self._tables[name].table.table_uri, (str(error).splitlines() or [type(error).__name__])[0]
+            uri, why = self._tables[name].table.table_uri, said(error)
             raise TableError(f"the table {uri} cannot be read: {why}; see to it that it is there") from error
 
     def append_to(self, name: str, rows: pa.Table, version: int) -> bool:
@@ -128,7 +129,7 @@ class Tables:
         except (DeltaError, OSError) as error:
             raise TableError(
                 f"rows cannot be appended to the table {self._tables[name].table.table_uri}: "
-                f"{str(error).splitlines()[0]}; see to it that it can be written{more}"
+                f"{said(error)}; see to it that it can be written{more}"
             ) from error
 
     def _append(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None) -> bool:
@@ -159,7 +160,7 @@ class Tables:
         try:
             keep_up(table, before, self._kept.get(name))
         except Exception as error:  # noqa: BLE001  a query raises any; the rows are there
-            LOG.warning("the table %s was not tidied, which is tried again: %s", table.table_uri, said_by(error))
+            LOG.warning("the table %s was not tidied, which is tried again: %s", table.table_uri, said(error))
 
     def _whole(self, name: str, rows: pa.Table) -> pa.Table:
         """The rows with all columns of the table."""

@@ -8,6 +8,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable, PostCommitHookProperties, QueryBuilder
 
 from headgate.arrow.schemas import TIMESTAMP
+from headgate.stores import file_system
 
 REOPENED_AFTER = 10
 """Commits. As many lie between two checkpoints (CHECKPOINTS), so what is opened anew has few to read."""
@@ -49,8 +50,8 @@ class Followed:
     """
 
     def __init__(self, table: DeltaTable) -> None:
-        self._files, root = pafs.FileSystem.from_uri(table.table_uri)
-        self._log = f"{root.rstrip('/')}/_delta_log"
+        self._files, root = file_system(table.table_uri)
+        self._log = f"{root}/_delta_log"
         self._seen: tuple[int, Entry | None]
         self._take(table)
 
@@ -149,11 +150,6 @@ def _us(values: pa.ChunkedArray) -> list[int | None]:
 def text(value: str) -> str:
     """A string of SQL."""
     return "'" + value.replace("'", "''") + "'"
-
-
-def said_by(error: Exception) -> str:
-    """The first line of what an error of the engine says, without a full stop; else its name."""
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def newest(columns: str, keys: Sequence[str], order: str, where: str, table: str = "t") -> str:

@@ -6,11 +6,11 @@ import time
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
+from headgate.stores import file_system
 from headgate.tables.query import after_commit, query, times_of
 
 HOUR_US = 3600 * 1_000_000
@@ -154,9 +154,9 @@ def _rewritten(table: DeltaTable, rule: Rule, first_us: int) -> Deleted:
 
 
 def _written(table: DeltaTable, rows: pa.Table, now_ms: int) -> AddAction:
-    system, root = pafs.FileSystem.from_uri(table.table_uri)
+    system, root = file_system(table.table_uri)
     path = f"kept-{secrets.token_hex(8)}.parquet"
-    with system.open_output_stream(f"{root.rstrip('/')}/{path}") as sink:
+    with system.open_output_stream(f"{root}/{path}") as sink:
         pq.write_table(rows, sink)
         size = sink.tell()
     return AddAction(path, size, {}, now_ms, False, json.dumps({"numRecords": len(rows)}))

@@ -10,6 +10,7 @@ from deltalake import write_deltalake
 
 from headgate.errors import ConfError, InputError
 from headgate.rows.listing import FORMATS, TEXT_FORMATS
+from headgate.stores import is_stored
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS, Defects, chosen_defects, spoil_table
 from headgate.trace.events import Rows, TraceGenerator
 from headgate.trace.lines import csv_header, csv_lines, json_lines, line_batches, line_bytes
@@ -53,6 +54,9 @@ def new_folder(folder: Path, file_format: str) -> Path:
     Raises ConfError for an unknown format, and where it holds anything; InputError where it cannot be made.
     """
     mistakes = []
+    if is_stored(str(folder)):
+        mistakes.append(f"output: got {folder}, on an object store; allowed a folder on a disk: write it, then copy it")
+        raise ConfError(mistakes)
     if file_format not in FORMATS:
         mistakes.append(f"format: got {file_format!r}, allowed {', '.join(FORMATS)}")
     try:

@@ -8,6 +8,7 @@ from headgate.errors import ConfError, InputError, Mistakes
 from headgate.places import check_new, claimed
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files
+from headgate.stores import copied
 from headgate.tryout.bound import bound_of, check_recommend
 from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source, check_patience
@@ -21,6 +22,13 @@ def run(options: argparse.Namespace) -> int:
 
     Raises HeadgateError with all that is wrong before anything ran. Under --watch conf files may be wrong.
     """
+    if options.path in {None, STDIN}:
+        return _run(options)
+    with copied(options.path) as options.path:
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     folders = options.conf_dir or [DEFAULT_FOLDER]
     watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
     found, source = _checked(options, folders)

@@ -3,12 +3,12 @@
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from headgate.conf.findings import Findings
 from headgate.conf.json_file import without_comments
 from headgate.conf.properties import read_properties
+from headgate.stores import folder_at
 
 ConfKeys = Mapping[tuple[str, str], str]
 """By file and key, the value as text."""
@@ -24,7 +24,7 @@ class ConfChange(NamedTuple):
 
 def conf_keys(folder: str) -> dict[tuple[str, str], str]:
     """Every key that the files of a folder set. Keys of nested values are joined by dots."""
-    directory = Path(folder)
+    directory = folder_at(folder)
     keys: dict[tuple[str, str], str] = {}
     for file, read in (
         ("broker.conf", _properties),
@@ -32,8 +32,9 @@ def conf_keys(folder: str) -> dict[tuple[str, str], str]:
         ("policies.json", _json),
         ("resource-groups.json", _json),
     ):
-        if (directory / file).is_file():
-            values = read((directory / file).read_bytes())
+        content = directory.read(file)
+        if content is not None:
+            values = read(content)
             keys |= {(file, key): value for key, value in _flat("", values)}
     return keys
 

@@ -1,15 +1,15 @@
 """Notices that conf files were saved: written in place, replaced by rename, removed or put back."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from threading import Event
 
 from headgate.conf.load import FILES
 from headgate.quota.groups.file import stamp_of
+from headgate.stores import joined
 
 LOOK_S = 0.1
 
-Stamps = dict[Path, tuple[int, ...] | None]
+Stamps = dict[str, tuple[int, ...] | None]
 
 
 class Watched:
@@ -36,4 +36,4 @@ class Watched:
 
 def stamps_of(folders: Sequence[str]) -> Stamps:
     """What tells, of every conf file of the folders, that it was saved."""
-    return {file: stamp_of(file) for file in (Path(folder) / name for folder in folders for name in FILES)}
+    return {file: stamp_of(file) for file in (joined(folder, name) for folder in folders for name in FILES)}

@@ -15,7 +15,8 @@ from headgate.core.numbers import SECOND_NS
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import BROKERS, topic_tables
 from headgate.quota.usage.topic_query import SECOND_US
-from headgate.tables.query import query, said_by, text, times_of
+from headgate.stores import said
+from headgate.tables.query import query, text, times_of
 from headgate.why.answer import Window
 
 _NEAREST, _ALIKE = 5, 0.5
@@ -139,7 +140,7 @@ class OutputTables:
 
 def _unreadable(place: str, error: Exception) -> TableError:
     return TableError(
-        f"the table {place} cannot be read: {said_by(error)}; it may be damaged, or of another version of headgate; "
+        f"the table {place} cannot be read: {said(error)}; it may be damaged, or of another version of headgate; "
         "see to it that its files are there and can be read"
     )
 

@@ -62,5 +62,5 @@ def test_an_interrupted_resolution_leaves_no_set(resolved, monkeypatch) -> None:
 
 
 def test_an_unknown_set_is_named_with_the_known_ones() -> None:
-    with pytest.raises(steps.SetupError, match="no jar set 'pulsar'; there are delta, kafka, kafka-broker"):
+    with pytest.raises(steps.SetupError, match="no jar set 'pulsar'; there are delta, kafka, s3, kafka-broker"):
         jars.fetch("pulsar")

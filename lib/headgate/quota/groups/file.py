@@ -1,10 +1,10 @@
 """resource-groups.json while a job runs: what it says after an edit."""
 
 import logging
-from pathlib import Path
 
 from headgate.conf import ResourceGroups, load_resource_groups
 from headgate.errors import ConfError
+from headgate.stores import folder_of
 
 LOG = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ class GroupsFile:
     """
 
     def __init__(self, path: str | None, known: ResourceGroups) -> None:
-        self._path = None if path is None else Path(path)
+        self._path = path
         self._known: ResourceGroups | None = known
         self._stamp: tuple[int, ...] | None = None
 
@@ -40,10 +40,10 @@ class GroupsFile:
         self._stamp = self._known = None
 
 
-def stamp_of(path: Path) -> tuple[int, ...] | None:
-    """What changes with every edit; None if there is no file."""
+def stamp_of(path: str) -> tuple[int, ...] | None:
+    """What changes with every edit; None if there is no file, or nobody can tell."""
+    folder, name = folder_of(path)
     try:
-        status = path.stat()
+        return folder.stamp(name)
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

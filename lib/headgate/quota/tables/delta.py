@@ -14,6 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
+from headgate.stores import file_system, said
 from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
 
 BY = "headgate.by"
@@ -44,7 +45,7 @@ class Table:
         self.metadata: dict[str, str] = {}
         """What commits of rows say besides, such as BY."""
         self._followed = Followed(delta)
-        self.files, self.root = pafs.FileSystem.from_uri(delta.table_uri)
+        self.files, self.root = file_system(delta.table_uri)
 
     @property
     def delta(self) -> DeltaTable:
@@ -171,7 +172,7 @@ class Table:
 
     def path(self, relative: str) -> str:
         """Where a file of the table is, for its file system."""
-        return f"{self.root.rstrip('/')}/{relative}"
+        return f"{self.root}/{relative}"
 
     def _check_log(self) -> None:
         """Raise OSError if the log cannot be read: delta-rs then takes the table for unchanged."""
@@ -239,8 +240,7 @@ def _failure(table: Table, done: str, error: Exception) -> TableError:
 
 
 def _refusal(location: str, done: str, error: Exception, remedy: str) -> TableError:
-    lines = str(error).splitlines() or [type(error).__name__]
-    return TableError(f"the table {location} cannot be {done}: {lines[0].rstrip('.')}; {remedy}")
+    return TableError(f"the table {location} cannot be {done}: {said(error)}; {remedy}")
 
 
 def _opened(location: str, spec: TableSpec, epoch_ms: int | None) -> DeltaTable:

@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from headgate.errors import TableError
 from headgate.quota.tables.delta import Table
-from headgate.tables.query import query, said_by
+from headgate.stores import said
+from headgate.tables.query import query
 
 
 def rows_of(table: Table, sql: str) -> list[dict[str, Any]]:
@@ -21,6 +22,6 @@ def arrow_of(table: Table, sql: str) -> pa.Table:
         return query(sql, {"t": table.delta})
     except Exception as error:  # query raises no other
         raise TableError(
-            f"the table {table.location} cannot be read: {said_by(error)}; see to it that its files are there and can "
+            f"the table {table.location} cannot be read: {said(error)}; see to it that its files are there and can "
             "be read"
         ) from error

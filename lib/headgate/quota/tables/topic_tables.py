@@ -1,12 +1,13 @@
 """Where jobs say what topics used: a job of all brokers in its output, jobs of one broker each in a part of it."""
 
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from urllib.parse import quote
 
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from headgate.errors import TableError
+from headgate.stores import file_system, said
 
 _NAME = "topic_usage"
 BROKERS = "brokers"
@@ -30,13 +31,10 @@ def topic_tables(output: str | PurePath, name: str = _NAME) -> list[str]:
 def folders_of(folder: str) -> list[str]:
     """The folders right in a folder, none if it is not there. Raises TableError where it cannot be read."""
     try:
-        if "://" in folder:
-            files, root = pafs.FileSystem.from_uri(folder)
-        else:
-            files, root = pafs.LocalFileSystem(), str(Path(folder).resolve())
+        files, root = file_system(folder)
         found = files.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     except (OSError, ValueError) as error:
         raise TableError(
-            f"the folder {folder} cannot be read: {error}; correct the output, or see to it that it can be"
+            f"the folder {folder} cannot be read: {said(error)}; correct the output, or see to it that it can be"
         ) from error
     return sorted(f"{folder}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)

@@ -10,7 +10,7 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import PUBLISH, QUOTAS, load_units
 from headgate.engines.processes import prepare
 from headgate.engines.replay import run_replay
-from headgate.places import claimed, local_path
+from headgate.places import claimed
 from headgate.replay.asked import Asked, ReplayJob
 from headgate.replay.folders import folder_warnings
 from headgate.replay.job import Heard, Replayed
@@ -55,7 +55,7 @@ def replay(options: Asked, engine: ReplayEngine) -> int:
     rules = Loading(partial(load_units, _units(plans)), lambda line: screen.say(f"replay: {line}"))
     run_on_engine = engine.begin()
     rules.wait()
-    with claimed(None if local_path(job.output) is None else job.output):
+    with claimed(job.output):
         replayed = run_on_engine(job, plans, first.settings.input, screen.counted)
         report = write_report(replayed.tables, confs, plans, replayed.trace)
     screen.end(replayed, plans, report, engine.within)

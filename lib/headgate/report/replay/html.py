@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from pathlib import Path
 
 from headgate.conf import Conf
+from headgate.errors import TableError
 from headgate.replay.plan import Plan
 from headgate.replay.run import Trace
 from headgate.replay.tables import ReplayTables
@@ -15,6 +15,7 @@ from headgate.report.replay import words
 from headgate.report.replay.pictures import MOST_BROKERS, group_over_time, left_out, outcome_bars
 from headgate.report.replay.screen import GROUPS
 from headgate.report.replay.series import Steps, courses
+from headgate.stores import folder_at, joined, said
 
 REPORT = "report.html"
 MOST_GROUPS = 12
@@ -40,12 +41,23 @@ td.bad { color: #a8321f; font-weight: 600; }
 
 def write_report(tables: ReplayTables, confs: Mapping[str, Conf], plans: Sequence[Plan], trace: Trace) -> str:
     """Write the report into the output folder; return its path. The same tables give the same file."""
-    path = Path(tables.output) / REPORT
     rows = tables.query(GROUPS).to_pylist()
     body = "\n".join(_body(tables, confs, plans, trace, rows))
     title = "Replay: " + " and ".join(confs) if len(confs) < 3 else f"Replay of {len(confs)} confs"
-    path.write_text(html_page(title, body), "utf-8")
-    return str(path)
+    return written(tables.output, REPORT, html_page(title, body))
+
+
+def written(output: str, name: str, page: str) -> str:
+    """Where the page is, once it is in the output folder. Raises TableError where it cannot be written."""
+    try:
+        folder = folder_at(output)
+        folder.make()
+        folder.write(name, page.encode())
+    except OSError as error:
+        raise TableError(
+            f"the report {name} cannot be written to {output}: {said(error)}; the tables are there"
+        ) from error
+    return joined(output, name)
 
 
 def html_page(title: str, body: str) -> str:

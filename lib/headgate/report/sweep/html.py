@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from pathlib import Path
 
-from headgate.report.replay.html import html_page, image, name_cell
+from headgate.report.replay.html import html_page, image, name_cell, written
 from headgate.report.sweep import words
 from headgate.report.sweep.pictures import memory, miss_ratio_curves, savings
 from headgate.sizing.advice import Advice, RowOfSweep, advise, miss_ratio, saved
@@ -28,9 +27,7 @@ _NOTES = (
 
 def write_report(rows: Sequence[RowOfSweep], output: str, about: str) -> str:
     """Write the report into the output folder; return its path. rows: of cache_sweep. about: what the trace is."""
-    path = Path(output) / REPORT
-    path.write_text(html_page("Entry caches: sizes, policies, conf", "\n".join(_body(rows, about))), "utf-8")
-    return str(path)
+    return written(output, REPORT, html_page("Entry caches: sizes, policies, conf", "\n".join(_body(rows, about))))
 
 
 def _body(rows: Sequence[RowOfSweep], about: str) -> Iterator[str]:

@@ -4,11 +4,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import pyarrow.fs as pafs
-
 from headgate.errors import TableError
 from headgate.quota.tables.delta import BY
 from headgate.service.pages.read import Read
+from headgate.stores import file_system, said
 from headgate.tables.query import text
 
 MOST, MOST_COMMITS = 100, 300
@@ -98,16 +97,16 @@ def _commits(read: Read, name: str) -> list[Commit]:
     """The newest commits of rows, from the log itself: entries of it that are gone are left out."""
     found = []
     for part in read.look.parts.get(name, ()):
-        files, root = pafs.FileSystem.from_uri(part.table.table_uri)
+        files, root = file_system(part.table.table_uri)
         newest = part.table.version()
         for number in range(newest, max(-1, newest - MOST_COMMITS), -1):
             try:
-                with files.open_input_stream(f"{root.rstrip('/')}/_delta_log/{number:020d}.json") as stream:
+                with files.open_input_stream(f"{root}/_delta_log/{number:020d}.json") as stream:
                     found += _commit([json.loads(line) for line in stream.read().splitlines() if line])
             except FileNotFoundError:
                 break
             except (OSError, ValueError) as error:
-                raise TableError(f"the log of the table {part.location} cannot be read: {error}") from error
+                raise TableError(f"the log of the table {part.location} cannot be read: {said(error)}") from error
     return found
 
 

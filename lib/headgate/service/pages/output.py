@@ -13,7 +13,8 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.quota.tables.opened import Locations
 from headgate.quota.tables.schemas import SPECS
 from headgate.quota.tables.topic_tables import BROKERS, folders_of
-from headgate.tables.query import Followed, said_by
+from headgate.stores import file_system, said
+from headgate.tables.query import Followed
 from headgate.why.tables import Part
 
 LOOK_S = 0.5
@@ -75,7 +76,7 @@ class Output:
                 except TableNotFoundError:  # a folder without a table yet
                     continue
                 except (DeltaError, OSError) as error:
-                    broken[name] = f"the table {location} cannot be read: {said_by(error)}"
+                    broken[name] = f"the table {location} cannot be read: {said(error)}"
             if name in broken:
                 versions[name] = ("broken", broken[name])
             elif opened:
@@ -110,6 +111,6 @@ class Output:
 
 
 def _has_log(location: str) -> bool:
-    files, root = pafs.FileSystem.from_uri(location) if "://" in location else (pafs.LocalFileSystem(), location)
+    files, root = file_system(location)
     found: pafs.FileInfo = files.get_file_info(f"{root}/{_LOG}")
     return bool(found.type is pafs.FileType.Directory)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import HeadgateError
-from headgate.places import local_path
 from headgate.service.pages.output import Output
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked
+from headgate.stores import local_path
 
 REPORT = "report.html"
 MOST = 100

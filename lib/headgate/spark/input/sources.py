@@ -134,7 +134,7 @@ def fed_lines(spark: SparkSession, feed: Feed) -> DataFrame:
         .option("fileNameOnly", "true")
         .option("cleanSource", "delete")
         .option(FEED, feed.name)
-        .load(str(feed.folder))
+        .load(feed.place)
     )
 
 
@@ -224,6 +224,7 @@ def _advice(error: Exception) -> str:
         "is not a Parquet file": "give a folder whose first file is Parquet, or the right --format",
         "DELTA_SCHEMA_NOT_SET": "give the folder of a Delta table, or the right --format",
         "NANOS": "write its times in microseconds",
+        "S3AFileSystem not found": "start with ./spark-submit.sh --with-s3",
         "data source: kafka": "start with ./spark-submit.sh --with-kafka",
     }.items():
         if sign in str(error):

@@ -1,0 +1,334 @@
+"""Places on disks and on object stores: the one part that knows what Spark, delta-rs and pyarrow want of them.
+
+A place is a path, or an address: s3a://BUCKET/KEY, abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH, gs://BUCKET/KEY.
+delta-rs and Spark take these as they are. Who may read and write is found as the libraries of each store do: in the
+environment, profiles and roles of machines. headgate reads no credentials, and keeps none.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow.fs as pafs
+
+SCHEMES = ("s3a", "abfss", "gs")
+ENDPOINT, ALLOW_HTTP = "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_CONNECT_S, _ANSWER_S, _ATTEMPTS, _FIRST_ATTEMPTS = 5, 60, 10, 3
+_OF_OTHERS = {
+    "s3": "s3a",
+    "s3n": "s3a",
+    "gcs": "gs",
+    "abfs": "abfss",
+    "wasbs": "abfss",
+    "az": "abfss",
+    "azure": "abfss",
+}
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
+_PREFIX = "Generic "
+"""With which delta-rs begins what it says of a store, on a line that says no more."""
+
+
+def local_path(place: str) -> Path | None:
+    """The folder on this machine, None for one elsewhere."""
+    local = re.sub("^file:(//)?", "", place)
+    return None if scheme_of(local) else Path(local).resolve()
+
+
+def scheme_of(place: str) -> str:
+    """Of an address, in small letters; empty for a path."""
+    found = re.match("([a-z0-9+.-]+):/", place, re.IGNORECASE)
+    return found[1].lower() if found else ""
+
+
+def is_stored(place: str) -> bool:
+    """Whether the place is on an object store."""
+    return scheme_of(place) in {*SCHEMES, *_OF_OTHERS}
+
+
+def check_address(place: str, option: str) -> None:
+    """Raise InputError for an address of a store that Spark, delta-rs and pyarrow would not all understand."""
+    scheme = scheme_of(place)
+    if not is_stored(place):
+        return
+    if scheme in _OF_OTHERS:
+        meant = f"{_OF_OTHERS[scheme]}:{place.partition(':')[2]}"
+        raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {meant}")
+    bucket, _, key = place.partition("://")[2].partition("/")
+    if not bucket or "" in key.rstrip("/").split("/")[:-1]:
+        raise InputError(f"{option}: got {place}; allowed is {scheme}://BUCKET/FOLDER without empty names; correct it")
+    endpoint = os.environ.get(ENDPOINT, "")
+    if scheme == "s3a" and endpoint.startswith("http://") and os.environ.get(ALLOW_HTTP, "").lower() != "true":
+        raise InputError(
+            f"{option}: {place} is to be reached at {endpoint}, where everybody on the way can read along; allowed is "
+            f"https://, or http:// with {ALLOW_HTTP}=true; set {ENDPOINT} or {ALLOW_HTTP}"
+        )
+
+
+def check_reachable(place: str, option: str) -> None:
+    """Raise InputError for a place on a store whose bucket is not there or does not answer; disks pass."""
+    check_address(place, option)
+    if not is_stored(place):
+        return
+    try:
+        files, root = file_system(place, _FIRST_ATTEMPTS)
+        found = files.get_file_info(root.partition("/")[0])
+        files.get_file_info(root)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{option}: {place} cannot be reached: {said(error)}; {_REMEDY}") from error
+    if found.type.name == "NotFound":
+        raise InputError(f"{option}: {place}: there is no bucket {root.partition('/')[0]}; create it, or correct it")
+
+
+_REMEDY = (
+    "check the address, the store's endpoint and the credentials in the environment, profile or role (docs/deploy.md, "
+    '"Object stores")'
+)
+
+
+def _allowed() -> str:
+    return ", ".join(f"{one}://" for one in SCHEMES)
+
+
+def file_system(place: str, attempts: int = _ATTEMPTS) -> tuple["pafs.FileSystem", str]:
+    """Pyarrow's file system of a place, and the path in it. attempts: before S3 counts as failed."""
+    import pyarrow.fs as pafs  # noqa: PLC0415  heavy
+
+    if not place.startswith("file:") and (local := local_path(place)) is not None:
+        return pafs.LocalFileSystem(), str(local)
+    if scheme_of(place) == "s3a":
+        return _s3(os.environ.get(ENDPOINT), attempts), place.partition("://")[2].rstrip("/")
+    files, root = pafs.FileSystem.from_uri(place)
+    return files, root.rstrip("/")
+
+
+@cache
+def _s3(endpoint: str | None, attempts: int) -> "pafs.FileSystem":
+    import pyarrow.fs as pafs  # noqa: PLC0415  heavy
+
+    return pafs.S3FileSystem(
+        endpoint_override=endpoint,
+        connect_timeout=_CONNECT_S,
+        request_timeout=_ANSWER_S,
+        allow_delayed_open=True,  # one request for a small file
+        retry_strategy=pafs.AwsStandardS3RetryStrategy(attempts),
+    )
+
+
+_CREDENTIALS = (
+    "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
+    "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+)
+
+
+def hadoop_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """What Spark's S3A has to be told, since it knows no AWS_ variables but the keys.
+
+    Credentials are those of Spark's driver where it has some in its environment, else of each machine.
+    """
+    settings = {"fs.s3a.aws.credentials.provider": ",".join(_CREDENTIALS)}
+    if endpoint := environment.get(ENDPOINT):
+        settings |= {"fs.s3a.endpoint": endpoint, "fs.s3a.path.style.access": "true"}
+    if region := next((environment[name] for name in _REGIONS if environment.get(name)), None):
+        settings["fs.s3a.endpoint.region"] = region
+    return settings
+
+
+class Folder(ABC):
+    """A folder, and files and folders right in it by their names. What is written appears whole.
+
+    Every method raises OSError where it cannot be read or written.
+    """
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Of what is in it, in order; none where the folder is not there."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """What a file holds, None where it is not there."""
+
+    @abstractmethod
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        """What changes with every edit of a file, None where it is not there."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """Let the folder be there."""
+
+    @abstractmethod
+    def write(self, name: str, content: bytes, time_s: int | None = None) -> None:
+        """A file, on a disk with this time of modification if there is one. A store knows its own time alone."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Whether the file is there or not."""
+
+    @abstractmethod
+    def folder(self, name: str) -> "Folder":
+        """The one in it of that name."""
+
+
+def folder_at(place: str | Path) -> Folder:
+    """The folder at a place. Nothing is looked at yet."""
+    local = local_path(str(place))
+    return _Stored(*file_system(str(place))) if local is None else _OnDisk(local)
+
+
+def folder_of(path: str) -> tuple[Folder, str]:
+    """The folder that a file is in, and its name there."""
+    folder, slash, name = path.rpartition("/")
+    return folder_at(folder or slash or "."), name
+
+
+def joined(place: str | Path, name: str) -> str:
+    """Where the file of that name in a folder is."""
+    return f"{place.rstrip('/')}/{name}" if isinstance(place, str) and scheme_of(place) else str(Path(place, name))
+
+
+class _OnDisk(Folder):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def names(self) -> list[str]:
+        try:
+            return sorted(one.name for one in self._path.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        try:
+            status = (self._path / name).stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def make(self) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+
+    def write(self, name: str, content: bytes, time_s: int | None = None) -> None:
+        unfinished = self._path / f".{name}"
+        with unfinished.open("wb") as sink:
+            sink.write(content)
+            sink.flush()
+            os.fsync(sink.fileno())
+        if time_s is not None:
+            os.utime(unfinished, (time_s, time_s))
+        unfinished.rename(self._path / name)
+
+    def remove(self, name: str) -> None:
+        (self._path / name).unlink(missing_ok=True)
+
+    def folder(self, name: str) -> Folder:
+        return _OnDisk(self._path / name)
+
+
+class _Stored(Folder):
+    def __init__(self, files: "pafs.FileSystem", root: str) -> None:
+        self._files, self._root = files, root
+
+    def names(self) -> list[str]:
+        import pyarrow.fs as pafs  # noqa: PLC0415  heavy
+
+        found = self._files.get_file_info(pafs.FileSelector(self._root, allow_not_found=True))
+        return sorted(one.base_name for one in found)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with self._files.open_input_stream(f"{self._root}/{name}") as stream:
+                content: bytes = stream.read()
+        except FileNotFoundError:
+            return None
+        return content
+
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        found = self._files.get_file_info(f"{self._root}/{name}")
+        return (found.mtime_ns, found.size) if found.is_file else None
+
+    def make(self) -> None:
+        self._files.create_dir(self._root)
+
+    def write(self, name: str, content: bytes, time_s: int | None = None) -> None:  # noqa: ARG002
+        with self._files.open_output_stream(f"{self._root}/{name}") as sink:
+            sink.write(content)
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self._files.delete_file(f"{self._root}/{name}")
+
+    def folder(self, name: str) -> Folder:
+        return _Stored(self._files, f"{self._root}/{name}")
+
+
+def is_there(place: str) -> bool:
+    """Whether a file or a folder is at a place. Raises OSError."""
+    if (local := local_path(place)) is not None:
+        return local.exists()
+    files, root = file_system(place)
+    return bool(files.get_file_info(root).type.name != "NotFound")
+
+
+@contextmanager
+def copied(place: str) -> Iterator[str]:
+    """A folder or file of a store as a copy on this machine while the block runs, with the times of its files, and
+    whatever is on this machine as it is. Raises InputError for what is not there or cannot be read.
+    """
+    if not is_stored(place):
+        yield place
+        return
+    with tempfile.TemporaryDirectory(prefix="headgate-") as scratch:
+        try:
+            path = _copy(place, Path(scratch))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{place} cannot be read: {said(error)}; {_REMEDY}") from error
+        yield str(path)
+
+
+def _copy(place: str, scratch: Path) -> Path:
+    import pyarrow.fs as pafs  # noqa: PLC0415  heavy
+
+    files, root = file_system(place)
+    target = scratch / root.rpartition("/")[2]
+    found = files.get_file_info(root)
+    listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
+    for one in listed:
+        if one.is_file:
+            to = target / one.path.removeprefix(root).lstrip("/")
+            to.parent.mkdir(parents=True, exist_ok=True)
+            with files.open_input_stream(one.path) as source, to.open("wb") as sink:
+                shutil.copyfileobj(source, sink)
+            os.utime(to, ns=(one.mtime_ns, one.mtime_ns))
+    return target
+
+
+def said(error: BaseException) -> str:
+    """What an error of a library says in one line, without a full stop; of a store what it answered.
+
+    What a store quotes of a request, signatures and names of keys, is left out.
+    """
+    text = _COLOURS.sub("", str(error))
+    if answer := _ANSWER.search(text):
+        words = " ".join((answer[2] or "").replace("↳", " ").split()).rstrip(".")
+        return f"the store answered {answer[1]}" + f": {words}" * bool(words)
+    lines = [line.strip(" ↳|") for line in text.splitlines() if line.strip(" ↳|")] or [type(error).__name__]
+    is_of_store = len(lines) > 1 and _PREFIX in lines[0]
+    line = ": ".join(dict.fromkeys([lines[0], lines[-1]])) if is_of_store else lines[0]
+    return line.rstrip(".")
