@@ -70,7 +70,7 @@ class QuotaTables:
     def upkeep_of_usage(self) -> HourlyUpkeep:
         """What compacts rg_usage and removes old hours."""
         return HourlyUpkeep(
-            self._opened(RG_USAGE),
+            self._there(RG_USAGE),
             sorted_by=("group_id", "broker_id", "epoch", "seq", "class"),
             retention_hours=self._settings.usage_retention_hours,
             kept_hours=KEPT_HOURS,
@@ -79,14 +79,18 @@ class QuotaTables:
     def upkeep_of_limits(self) -> HourlyUpkeep:
         """What compacts rg_limits, whose rows stay."""
         by = ("group_id", "class", "dimension", "broker_id", "epoch")
-        return HourlyUpkeep(self._opened(RG_LIMITS), sorted_by=by, kept_hours=KEPT_HOURS)
+        return HourlyUpkeep(self._there(RG_LIMITS), sorted_by=by, kept_hours=KEPT_HOURS)
 
     def keep_up(self, now_ms: int) -> None:
         """Compact what is over, and remove what is too old, by `now_ms` of event time. Raises TableError."""
         self.upkeep_of_usage().run(now_ms)
         self.upkeep_of_limits().run(now_ms)
         for spec in (RG_GROUPS, RG_ATTACHMENTS, RG_MEMBERS):
-            join_files(self._opened(spec))
+            join_files(self._there(spec))
+
+    def _there(self, spec: TableSpec) -> Table:
+        """A table that is away is not made anew: it may come back."""
+        return opened(getattr(self._locations, spec.name.removeprefix("rg_")), spec, None)
 
     def _opened(self, spec: TableSpec) -> Table:
         location = getattr(self._locations, spec.name.removeprefix("rg_"))

@@ -1,0 +1,292 @@
+"""Parts of headgate that a supervisor keeps running, traffic that counts what it sends, and faults that befall them."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import confluent_kafka
+
+ROOT = Path(__file__).parents[1]
+RESTART_S = 2
+BROKERS, TOPICS = 3, 12
+GOOD_PER_S, MALFORMED_PER_S = 200, 170
+TICK_S = 0.1
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Sample(NamedTuple):
+    """Resident memory of a part, its children with it, at a time; life: how many it had before."""
+
+    at_s: float
+    life: int
+    resident_bytes: int
+
+
+class Part:
+    """A command that is started again whenever it ends, as a service manager does; its screen goes to a file."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+        self.name, self.screen = name, folder / f"{name}.log"
+        self.lives, self.samples = 0, list[Sample]()
+        self.command = list(command)
+        self._is_over = self._is_held = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._supervise)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self.kill(signal.SIGTERM)
+        self._thread.join(60)
+        self.kill()
+        self._thread.join()
+
+    def kill(self, by: signal.Signals = signal.SIGKILL) -> None:
+        """The whole process group at once."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, by)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Killed, and not started again while the block runs."""
+        self._is_held = True
+        self.kill()
+        if self._process is not None:
+            self._process.wait()
+        yield
+        self._is_held = False
+
+    def said_since(self, position: int) -> str:
+        """What is on its screen from there on."""
+        return self.screen.read_bytes()[position:].decode(errors="replace") if self.screen.exists() else ""
+
+    @property
+    def position(self) -> int:
+        """How much is on its screen."""
+        return self.screen.stat().st_size if self.screen.exists() else 0
+
+    def sample(self) -> None:
+        """Take its memory down."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            self.samples.append(Sample(time.monotonic(), self.lives, _resident_bytes(process.pid)))
+
+    def slope_mb_per_h(self, settling_s: float) -> float | None:
+        """How fast memory grew in the longest life, once it had settled; None: none was long enough."""
+        slopes = []
+        for life in {sample.life for sample in self.samples}:
+            of_life = [sample for sample in self.samples if sample.life == life]
+            late = [sample for sample in of_life if sample.at_s - of_life[0].at_s > settling_s]
+            if late and late[-1].at_s - late[0].at_s > settling_s:
+                slopes.append((late[-1].at_s - late[0].at_s, _slope(late)))
+        return max(slopes)[1] if slopes else None
+
+    def _supervise(self) -> None:
+        while not self._is_over:
+            if self._is_held:
+                time.sleep(TICK_S)
+                continue
+            with self.screen.open("ab") as screen:
+                environment = os.environ | {"PYTHONPATH": str(ROOT / "lib")}
+                self._process = subprocess.Popen(
+                    self.command, cwd=ROOT, env=environment, stdout=screen, stderr=screen, start_new_session=True
+                )
+                self._process.wait()
+            self.lives += 1
+            until_s = time.monotonic() + RESTART_S
+            while not self._is_over and time.monotonic() < until_s:
+                time.sleep(TICK_S)
+
+
+def headgate(*arguments: str) -> list[str]:
+    """The command of this checkout."""
+    return [sys.executable, "-m", "headgate", *arguments]
+
+
+def _resident_bytes(group: int) -> int:
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group:
+                total += int(fields[21]) * _PAGE
+    return total
+
+
+def _slope(samples: Sequence[Sample]) -> float:
+    """Least squares, in MB an hour."""
+    mean_s = sum(sample.at_s for sample in samples) / len(samples)
+    mean = sum(sample.resident_bytes for sample in samples) / len(samples)
+    above = sum((sample.at_s - mean_s) * (sample.resident_bytes - mean) for sample in samples)
+    return above / sum((sample.at_s - mean_s) ** 2 for sample in samples) * 3600 / 2**20
+
+
+class Traffic:
+    """Publishes and malformed rows to a topic of Kafka, so many a second; `sent` counts what Kafka has, once each."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self.sent: Counter[str] = Counter()
+        self.malformed = 0
+        self.clock_off_s = 0
+        self._topic, self._seq, self._is_over = topic, 0, threading.Event()
+        self._producer = confluent_kafka.Producer(
+            {"bootstrap.servers": servers, "enable.idempotence": True, "message.timeout.ms": 0, "linger.ms": 20}
+        )
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """All that was sent is with Kafka then."""
+        self._is_over.set()
+        self._thread.join()
+        self._producer.flush()
+
+    def _run(self) -> None:
+        due_s = time.monotonic()
+        while not self._is_over.wait(max(due_s - time.monotonic(), 0)):
+            due_s = max(due_s + TICK_S, time.monotonic() - 1)
+            for _ in range(int(GOOD_PER_S * TICK_S)):
+                self._publish()
+            for _ in range(int(MALFORMED_PER_S * TICK_S)):
+                self._send(f'{{"event_time": "never", "seq": {self._seq}')
+                self.malformed += 1
+            self._producer.poll(0)
+
+    def _publish(self) -> None:
+        """The last broker is the one whose clock goes wrong."""
+        self._seq += 1
+        broker = self._seq % BROKERS
+        off_s = self.clock_off_s if broker == BROKERS - 1 else 0
+        topic = f"persistent://acme/shop/t-{self._seq % TOPICS}"
+        at = datetime.now(UTC) + timedelta(seconds=off_s)
+        row = {
+            "event_time": at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "seq": self._seq,
+            "broker": f"broker-{broker}",
+            "topic": topic,
+            "kind": "publish",
+            "producer": f"p-{self._seq % 5}",
+            "connection": f"c-{self._seq % 5}",
+            "messages": 1 + self._seq % 3,
+            "bytes": 100,
+        }
+        self._send(json.dumps(row))
+        self.sent[topic] += 1
+
+    def _send(self, line: str) -> None:
+        while True:
+            try:
+                return self._producer.produce(self._topic, line.encode())
+            except BufferError:
+                self._producer.poll(TICK_S)
+
+
+class Disk:
+    """A small disk of its own, a tmpfs, that can be filled up and be read-only. Needs root."""
+
+    def __init__(self, folder: Path, size: str = "2g") -> None:
+        self.folder, self._size = folder, size
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self._size}", "tmpfs", self.folder], check=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["umount", "-l", self.folder], check=True)
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """Not a byte is free while the block runs."""
+        filler = self.folder / "filler"
+        with suppress(OSError), filler.open("wb") as file:
+            while True:
+                file.write(bytes(2**20))
+        yield
+        filler.unlink()
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """Nothing can be written while the block runs. What is being written just then has to be through first."""
+        while subprocess.run(["mount", "-o", "remount,ro", self.folder], capture_output=True, check=False).returncode:
+            time.sleep(TICK_S)
+        yield
+        subprocess.run(["mount", "-o", "remount,rw", self.folder], check=True)
+
+
+def killed_and_restarted(pattern: str, away_s: float) -> None:
+    """Do kill -9 to the process whose command has `pattern`, and the same command again after `away_s`."""
+    pid = next(pid for pid, command in _commands() if re.search(pattern, command))
+    folder = Path(f"/proc/{pid}")
+    command = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    environment = dict(one.split(b"=", 1) for one in (folder / "environ").read_bytes().split(b"\0") if b"=" in one)
+    where = (folder / "cwd").readlink()
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(away_s)
+    subprocess.Popen(
+        command,
+        env=environment,
+        cwd=where,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _commands() -> Iterator[tuple[int, str]]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+@contextmanager
+def torn(folder: Path) -> Iterator[Path]:
+    """The newest file of a folder is half as long while the block runs."""
+    files = [file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")]
+    newest = max(files, key=lambda file: file.stat().st_mtime_ns)
+    kept = newest.read_bytes()
+    newest.write_bytes(kept[: len(kept) // 2])
+    yield newest
+    newest.write_bytes(kept)
+
+
+@contextmanager
+def missing(log: Path) -> Iterator[Path]:
+    """An entry of a Delta log, the last but one, is not there while the block runs."""
+    entry = sorted(log.glob("*.json"))[-2]
+    aside = log.parent.parent / f"aside-{entry.name}"
+    shutil.move(entry, aside)
+    yield entry
+    shutil.move(aside, entry)
+
+
+class Fault(NamedTuple):
+    """What happens to a part, and the words by which its screen names it while it lasts; None: nothing need be said."""
+
+    name: str
+    part: Part
+    befall: Callable[[], object]
+    words: str | None
