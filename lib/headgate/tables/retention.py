@@ -24,6 +24,7 @@ class Rule(NamedTuple):
     keys: expressions of SQL. of: which rows can be the newest one. over: rows that go though they are the newest.
     is_input: a stream reads the table from its log, and its property forbids deletions: what goes does so as files
     that are joined do, and no reader hears of it. also: a second time, whose newest row of each key stays as well.
+    first_by: a number by which rows are newer whatever their time is.
     """
 
     column: str | None
@@ -32,6 +33,7 @@ class Rule(NamedTuple):
     over: str = "false"
     is_input: bool = False
     also: str | None = None
+    first_by: str | None = None
 
 
 class Deleted(NamedTuple):
@@ -64,7 +66,9 @@ RULES: dict[str, Rule] = {
         over="from_us = at_us AND messages_total = 0 AND bytes_total = 0",
     ),
     "broker_looks": Rule("at_us", ("cluster", "broker", "error IS NULL")),
-    "enforced": Rule("at_us", ("path", "action IN ('push', 'released')"), of="action <> 'push'"),
+    "enforced": Rule(
+        "at_us", ("path", "action IN ('push', 'released')"), of="action <> 'push'", first_by="coalesce(epoch, 0)"
+    ),
 }
 """By table. The newest row of a key says how things stand: where a restart goes on (`counters`, `broker_looks`), which
 limit is in force (`control`, `cache_control`), who holds the lease, and what is set and not put back (`enforced`).
@@ -110,9 +114,15 @@ def _all(table: DeltaTable, rule: Rule, first_us: int) -> Deleted:
 def _all_but_newest(table: DeltaTable, rule: Rule, first_us: int) -> Deleted:
     """Only if there is one to delete: every old row that stays would be written again."""
     keys = _named(rule)
-    newest = f"SELECT {keys}, max({rule.column}) AS newest FROM t WHERE {rule.of} GROUP BY {_places(rule)}"  # noqa: S608  names of our own
+    order = rule.first_by or "0"
+    by_key = f"row_number() OVER (PARTITION BY {', '.join(rule.keys or ())} ORDER BY {order} DESC, {rule.column} DESC)"
+    newest = (
+        f"SELECT {keys}, newest, newest_first FROM (SELECT *, {rule.column} AS newest, {order} AS newest_first, "  # noqa: S608  names of our own
+        f"{by_key} AS place FROM t WHERE {rule.of}) WHERE place = 1"
+    )
     same = " AND ".join(f"(({key}) IS NOT DISTINCT FROM s.key_{place})" for place, key in enumerate(rule.keys or ()))
-    goes = f"{rule.column} < s.newest OR ({rule.over})"
+    is_older = f"{order} < s.newest_first OR ({order} = s.newest_first AND {rule.column} < s.newest)"
+    goes = f"{is_older} OR ({rule.over})"
     is_old = _is_old(rule, first_us)
     count = f"SELECT count(*) AS rows FROM t JOIN ({newest}) AS s ON {same} WHERE {is_old} AND ({goes})"  # noqa: S608
     if not query(count, {"t": table})["rows"][0].as_py():
@@ -202,7 +212,3 @@ def _in_us(column: str, time: int) -> int:
 
 def _named(rule: Rule) -> str:
     return ", ".join(f"({key}) AS key_{place}" for place, key in enumerate(rule.keys or ()))
-
-
-def _places(rule: Rule) -> str:
-    return ", ".join(str(place + 1) for place in range(len(rule.keys or ())))

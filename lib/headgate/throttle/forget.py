@@ -8,19 +8,15 @@ so that what is written depends on the input alone. It comes back, full, with th
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
-from headgate.core.numbers import MILLISECOND_NS, SECOND_NS
+from headgate.core.numbers import HOUR_NS, MILLISECOND_NS
 from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.form import Rules
 from headgate.throttle.groups.known_topics import KnownTopics
+from headgate.throttle.idle import are_full, are_renewed
 from headgate.throttle.keys import BROKER_KEY, are_groups, place_of_level
 from headgate.throttle.state import DomainState
-
-HOUR_NS = 3600 * SECOND_NS
-_SURELY = 1 - 1e-9
-"""Of what a bucket has earned, floating-point numbers are sure of so much."""
 
 
 def forget(domain: DomainState, hour: int, rules: Rules) -> None:
@@ -31,9 +27,6 @@ def forget(domain: DomainState, hour: int, rules: Rules) -> None:
     position = _forget_limiters(domain, hour)
     domain.connection_topics.forget(position, hour - 1)
     _forget_dispatch(domain.dispatch, hour, rules)
-    subscribes = domain.subscribes
-    idle = subscribes.buckets["last_ns"] <= at_ns - HOUR_NS
-    subscribes.keep(~(idle & _are_full(subscribes.buckets, subscribes.buckets["period_s"], at_ns)))
 
 
 def _forget_epoch(known: KnownTopics, at_ns: int, rules: Rules) -> None:
@@ -46,7 +39,7 @@ def _forget_limiters(domain: DomainState, hour: int) -> Ints:
     """Where each limiter stands from now on, -1: it is forgotten. Shared ones stay while a topic is charged to them."""
     limiters, group_of = domain.limiters, domain.limiters["group"]
     is_group = are_groups(domain.keys).to_numpy(zero_copy_only=False).astype(np.bool_)
-    stays = ~_are_full(limiters, 1, hour * HOUR_NS).all(axis=1) | (limiters["next_drain_ns"] != NO_VALUE)
+    stays = ~are_full(limiters, 1, hour * HOUR_NS).all(axis=1) | (limiters["next_drain_ns"] != NO_VALUE)
     stays |= domain.hour >= hour - 1
     for places in (
         domain.entry_limiter,
@@ -104,32 +97,8 @@ def _level_is_full(state: DispatchState, at_ns: int, rules: Rules) -> Flags:
     """Whether a level has all its permits; classic windows have when what they are over is renewed."""
     levels = state.levels
     period_s = np.where(state.are_groups, 1, levels["period_s"])[:, None]
-    full = _are_full(levels, period_s, at_ns)
+    full = are_full(levels, period_s, at_ns)
     if rules.classic:
-        full = np.where(state.are_groups[:, None], full, _are_renewed(levels, period_s, at_ns))
+        full = np.where(state.are_groups[:, None], full, are_renewed(levels, period_s, at_ns))
     is_full: Flags = np.logical_and(full[:, 0], full[:, 1])
     return is_full
-
-
-def _are_full(buckets: dict[str, Ints], period_s: Ints | int, at_ns: int) -> NDArray[np.bool_]:
-    """Which buckets have surely earned all they can hold by `at_ns`. None at all is full, a blocked one never."""
-    rate, lacking = buckets["rate"], buckets["rate"].astype(np.float64) - buckets["balance"]
-    earned = (at_ns - buckets["last_ns"]) / np.float64(SECOND_NS) * rate / np.maximum(period_s, 1)
-    are_full: NDArray[np.bool_] = (rate == 0) | ((rate > 0) & (earned * _SURELY - 1 >= lacking))
-    return are_full
-
-
-def _are_renewed(windows: dict[str, Ints], period_s: Ints, at_ns: int) -> NDArray[np.bool_]:
-    """Which classic windows have surely nothing acquired by `at_ns`. last_ns: the next renewal, NO_VALUE: none is due.
-
-    The first renewal gives `rate` back, each one after it `remainder_ns` if that is set, else the same.
-    """
-    rate, permits = windows["rate"].astype(np.float64), windows["remainder_ns"]
-    is_due = (windows["last_ns"] != NO_VALUE) & (windows["last_ns"] < at_ns)
-    since_ns = np.where(is_due, at_ns - windows["last_ns"], 0)
-    more = np.maximum(since_ns / np.float64(SECOND_NS) / period_s * _SURELY - 1, 0)
-    given = rate + more * np.where(permits > 0, permits, windows["rate"])
-    renewed: NDArray[np.bool_] = (
-        (rate == 0) | (windows["balance"] == 0) | (is_due & (given * _SURELY >= windows["balance"]))
-    )
-    return renewed

@@ -23,7 +23,8 @@ class Rules:
     slot_ms: the length of the slots in which usage of groups is reported; 0: it is not reported.
     epoch_ms: the length in which topics of a group are counted once: a multiple of slot_ms, from 1.
     slots: how many keys there are; 0: a key is a topic.
-    connection_topics: the first publish of a topic over a connection is a row, and the first after an hour without one.
+    connection_topics: the first publish of a topic over a connection is a row, and the first after a whole
+    hour of the clock without one.
     classic: of dispatches, all levels but groups are classic windows.
     charges_entries: of dispatches, levels count entries, not messages.
     throttles_caught_up: False exempts reads of consumers that are caught up.

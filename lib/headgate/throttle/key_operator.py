@@ -124,12 +124,12 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
 
     A finish comes before the traffic that arrives with it: wherever batches end, it closes the same.
 
-    given: changes known from the start of the job, for keys that are topics: no row on the control stream
-    reaches all of them. A key takes those that concern its topic, or its broker.
+    given: changes known from the start of the job, by seq, for keys that are topics: no row on the control stream
+    reaches all of them. A key takes those that concern its topic, or its broker, each once: by its number, as those
+    that were superseded may be gone from the table meanwhile.
     """
     arrival = arrived(blocks)
-    _take_changes(state, [*(change for change in given[state.taken :] if change.concerns(key)), *arrival.changes])
-    state.taken = max(state.taken, len(given))
+    _take_changes(state, [*_given_anew(key, state, given), *arrival.changes])
     out = list(arrival.dead_letters)
     told = Gathered()
     progress = []
@@ -175,6 +175,15 @@ def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, form: Fo
 def _without_nulls(table: pa.Table) -> pa.Table:
     """The table without the columns that hold nothing; its reader adds them again by the schema."""
     return table.select([name for name in table.column_names if table[name].null_count < len(table)])
+
+
+def _given_anew(key: str, state: KeyState, given: tuple[Change, ...]) -> list[Change]:
+    """Those of `given`, in the order of their numbers, that the key has not looked at yet."""
+    if not given or given[-1].seq < state.taken:
+        return []
+    new = [change for change in given if change.seq >= state.taken and change.concerns(key)]
+    state.taken = given[-1].seq + 1
+    return new
 
 
 def _take_changes(state: KeyState, changes: list[Change]) -> None:

@@ -120,8 +120,8 @@ class KeyState:
 
     clocks: of the brokers heard of that have no domain here. changes: a table (limits.changes.CHANGES), as most
     batches have no use for them and there may be many. forgotten_us: up to there `changes` has no longer what was
-    superseded. taken: how many of the changes given to the operator at its start were looked at (state key `topic`
-    only).
+    superseded. taken: the number (seq) of the first of the changes given to the operator at its start that was not
+    looked at (state key `topic` only).
     """
 
     domains: dict[str, DomainState] = field(default_factory=dict)

@@ -10,12 +10,13 @@ import pyarrow.compute as pc
 from headgate.arrow.columns import numbers
 from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.publish.types import LEAVE, PUBLISH, SET_LIMIT, Operations
+from headgate.core.numbers import HOUR_NS
 from headgate.rows.kinds import DISPATCH as DISPATCHES
 from headgate.rows.kinds import PUBLISH as PUBLISHES
 from headgate.throttle.apart.connection_topics import first_publishes
 from headgate.throttle.dispatch.dispatch_step import dispatch_step, keep_subscriptions
 from headgate.throttle.dispatch.told import dispatch_decisions
-from headgate.throttle.forget import HOUR_NS, forget
+from headgate.throttle.forget import forget
 from headgate.throttle.form import DispatchResult, DispatchStep, Form, Rules, Step
 from headgate.throttle.groups.departures import Departures
 from headgate.throttle.groups.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
@@ -156,18 +157,31 @@ def _parts(
     cuts_ns = np.array(sorted(by_time.keys() | begins_ns), np.int64)
     of_event, of_dispatch = (np.searchsorted(cuts_ns, of_rows, side="right") for of_rows in (event_ns, dispatch_ns))
     ends = np.array([change.ends_group for change in limits], np.bool_)
-    of_limit = np.where(ends, *(np.searchsorted(cuts_ns, at_ns, side=side) for side in ("right", "left"))).tolist()
+    of_limit = np.where(ends, *(np.searchsorted(cuts_ns, at_ns, side=side) for side in ("right", "left")))
+    events_in, dispatches_in = (
+        _by_part(events, of_event, len(cuts_ns) + 1),
+        _by_part(dispatches, of_dispatch, len(cuts_ns) + 1),
+    )
+    limits_in: list[list[Change]] = [[] for _ in range(len(cuts_ns) + 1)]
+    for change, of_change in zip(limits, of_limit.tolist(), strict=True):
+        limits_in[of_change].append(change)
     parts: list[Part] = []
     for i, end_ns in enumerate([*cuts_ns.tolist(), until_ns]):
         begin_ns = int(cuts_ns[i - 1]) if i else done_ns
-        of_part = [change for change, part in zip(limits, of_limit, strict=True) if part == i]
-        here = (events.filter(pa.array(of_event == i)), dispatches.filter(pa.array(of_dispatch == i)))
+        here = limits_in[i], events_in[i], dispatches_in[i]
         hour = (begin_ns + 1) // HOUR_NS if i else hour
         is_first = i > 0 and begin_ns in begins_ns
-        parts.append(Part(hour, is_first, by_time.get(begin_ns, []) if i else [], of_part, *here, end_ns))
+        parts.append(Part(hour, is_first, by_time.get(begin_ns, []) if i else [], *here, end_ns))
     first = parts[0]
     is_idle = not first.limits and not len(first.events) + len(first.dispatches) and first.until_ns == done_ns
     return parts[1:] if is_idle else parts
+
+
+def _by_part(rows: pa.Table, part: Ints, parts: int) -> list[pa.Table]:
+    """The rows of each part, in the order in which they are."""
+    together = rows.take(pa.array(np.argsort(part, kind="stable")))
+    ends = np.cumsum(np.bincount(part, minlength=parts)).tolist()
+    return [together.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _hours(done_ns: int, *instants: Ints) -> list[int]:

@@ -94,6 +94,17 @@ def test_of_the_ledger_what_is_set_and_not_put_back_stays_and_who_holds_the_leas
     assert expected == sorted((row["path"], row["action"]) for row in found)
 
 
+def test_of_the_ledger_a_push_of_a_later_holder_stays_though_its_clock_is_behind(tmp_path):
+    lines = [(100, 1, "push"), (90, 1, "released"), (95, 2, "push"), (0, 2, "alive")]
+    rows = [
+        {"at_us": us(ago), "path": "p" * (what != "alive"), "epoch": epoch, "action": what}
+        for ago, epoch, what in lines
+    ]
+    found, _ = left(tmp_path, "enforced", rows)
+
+    assert [(1, "released"), (2, "alive"), (2, "push")] == sorted((row["epoch"], row["action"]) for row in found)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_collector_that_starts_after_a_deletion_counts_as_if_there_had_been_none(tmp_path, seed):
     draw = random.Random(seed)

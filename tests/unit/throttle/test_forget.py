@@ -1,7 +1,7 @@
 """What is forgotten as hours begin: the same whatever the batches are, and nothing that anybody would miss."""
 
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ from unit.throttle.domains import (
     tick_block,
     unloads_block,
 )
-from unit.throttle.drawn import all_rules, cuts, dispatch_changes, dispatches, limit_changes, quick, traffic
+from unit.throttle.drawn import all_rules, dispatch_changes, dispatches, limit_changes, quick, traffic
 from unit.throttle.keyed_jobs import batch_ends, written_by
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event, subscribe, unload
 
@@ -67,18 +67,33 @@ def test_what_is_written_does_not_depend_on_the_batches(rows, waits_us, changes,
     assert written_by(one, rows, changes, rules, [], later) == written_by(several, rows, changes, rules, places, later)
 
 
+def blocks_of(rows):
+    """Publishes and dispatches."""
+    publishes, reads = [[row for row in rows if ("producer" in row) == is_publish] for is_publish in (True, False)]
+    return [events_block(publishes)] * bool(publishes) + [dispatches_block(reads)] * bool(reads)
+
+
 @quick
-@given(dispatches(), waits, dispatch_changes(), all_rules(), st.data())
-def test_what_is_written_of_dispatches_does_not_depend_on_the_batches(rows, waits_us, changes, rules, data):
-    rows, changes = spread(rows, waits_us), changes_block(spread_changes(changes))
-    batches = data.draw(cuts(rows, dispatches_block))
+@given(traffic(), dispatches(), waits, dispatch_changes(), limit_changes(moves=2), all_rules(), batch_ends)
+def test_what_is_written_of_dispatches_does_not_depend_on_the_batches(
+    publishes, reads, waits_us, changes, later, rules, places
+):
+    """One kind of limits follows the rate of publishes."""
+    rows = spread(sorted([*publishes, *reads], key=lambda row: (row["event_time_us"], row["seq"])), waits_us)
+    relative = level_limit(DISPATCH_LIMIT, "default", "", 2, None, 1, True, at_us=2 * HOUR_US)
+    limits = changes_block([*spread_changes(changes), *spread_changes(later), relative])
     end = [tick_block(rows[-1]["event_time_us"] - START_US + 3 * HOUR_US, finish=True)]
-    one = step_through([[changes, dispatches_block(rows)], end], rules)
-    several = step_through([[changes, *batches[0]], *batches[1:], end], rules)
+    cuts = [[*blocks_of(some), tick_block(some[-1]["event_time_us"] - START_US)] for some in parts(rows, places)]
+    one, several = (step_through([[limits], *cut, end], rules) for cut in ([blocks_of(rows)], cuts))
 
     assert sorted(one.dispatch_decisions, key=str) == sorted(several.dispatch_decisions, key=str)
+    assert one.written == several.written
     assert merged_usage(one) == merged_usage(several)
     assert merged_waits(one) == merged_waits(several)
+
+
+def parts(rows, places):
+    return [some for start, end in pairwise([0, *places, len(rows)]) if (some := rows[start:end])]
 
 
 @quick
@@ -103,6 +118,22 @@ def test_a_full_limiter_is_as_good_as_a_new_one(rows, waits_us, rate, rules):
         remembered = step_through(batches, rules)
 
     assert remembered.written == step_through(batches, rules).written
+
+
+@pytest.mark.parametrize(
+    "between", [tick_block(FIRST_US + 2 * HOUR_US), subscribes_block([subscribe(FIRST_US + 2 * HOUR_US, TOPICS[1])])]
+)
+def test_buckets_of_consumers_are_forgotten_by_time_alone(between):
+    """Two subscribes in 10 s; the bucket is full and idle for hours, and earned part of one more meanwhile."""
+    first_us = FIRST_US + 5 * HOUR_US + 3_300_000
+    later = [subscribe(first_us + by, seq=by) for by in (0, 100_000, *range(500_000, 6_000_000, 500_000))]
+    limits, end = changes_block([subscribe_limit("default", "", 2, 10)]), [tick_block(FIRST_US + 9 * HOUR_US)]
+    one = step_through([[limits, subscribes_block([subscribe(0), *later])], end], Rules())
+    cut = step_through([[limits, subscribes_block([subscribe(0)])], [between], [subscribes_block(later)], end], Rules())
+    told = [[row for row in run.subscribe_decisions if row["topic"] == A] for run in (one, cut)]
+
+    assert told[0] == told[1]
+    assert {} == one.state.domains
 
 
 ATTACHED = [attach(A, "gold"), attach(TOPICS[1], "gold")]

@@ -1,5 +1,7 @@
 """One key of the operator, step by step: late rows, ticks, brokers, limits for those yet to come."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -11,7 +13,7 @@ from headgate.throttle.array_form import run_arrays
 from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.limits.changes import changes_of
-from headgate.throttle.schemas import PROGRESS
+from headgate.throttle.schemas import MARKS, PROGRESS
 from headgate.throttle.state import BrokerClock, KeyState
 from unit.throttle.domains import FORMS, attach, changes_block, events_block, limit, rows_in, step_through, tick_block
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
@@ -280,9 +282,21 @@ def test_a_key_that_is_a_topic_takes_the_limits_that_concern_it():
         limit("group", "gold", 8),
     ]
     state = KeyState()
+    *others, first, second, third, fourth, fifth = (replace(one, seq=seq) for seq, one in enumerate([*others, *own]))
+    own = [first, second, third, fourth, fifth]
     step_key(TOPICS[3], state, [events_block([event(0)])], Rules(), run_arrays, (*others, *own))
 
     assert (own, 8) == (changes_of(state.changes), state.taken)
+
+
+def test_limits_given_at_a_restart_are_taken_though_superseded_ones_are_gone():
+    first = tuple(replace(limit("default", messages=100 - seq), seq=seq) for seq in range(4))
+    second = (first[3], replace(limit("default", messages=1, at_us=1), seq=4))
+    state = KeyState()
+    for at_us, given in [(0, first), (SECOND_US, second)]:
+        out = step_key(TOPICS[3], state, [events_block([event(at_us, messages=50)])], Rules(), run_arrays, given)
+
+    assert [1] == [row["messages_per_s"] for row in rows_in(out, "marks", MARKS)]
 
 
 def test_nothing_arrives_nothing_comes_out():

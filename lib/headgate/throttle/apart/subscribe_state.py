@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from headgate.arrow.columns import empty_columns, no_ints, no_strings, numbers, whole
 from headgate.core.kernels.columns import Flags, Ints
+from headgate.throttle.idle import are_forgotten
 from headgate.throttle.state_tables import StatePart
 
 SUBSCRIBE_FIELDS = ("rate", "period_s", "balance", "last_ns", "remainder_ns")
@@ -30,6 +31,14 @@ class SubscribeState(StatePart):
     def is_begun(self) -> bool:
         """See StatePart."""
         return len(self.topic) > 0
+
+    def is_due(self, until_ns: int) -> bool:
+        """See StatePart: a bucket is forgotten by then."""
+        return bool(self.are_forgotten(until_ns).any())
+
+    def are_forgotten(self, at_ns: int) -> Flags:
+        """See idle.are_forgotten."""
+        return are_forgotten(self.buckets, self.buckets["period_s"], at_ns)
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """See StatePart."""

@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, whole
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.kernels.columns import NO_VALUE, Ints
+from headgate.core.numbers import HOUR_NS
 from headgate.core.subscribe_limiter import full_bucket, is_let_in
 from headgate.core.token_bucket import TokenBucket
 from headgate.throttle.apart.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.idle import are_forgotten
 from headgate.throttle.limits.changes import OFF, Change, Rates
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.limits.topic_index import TopicIndex
@@ -28,6 +30,12 @@ UNLIMITED = -1
 
 def decide_subscribes(domain: DomainState, due: Due) -> dict[str, pa.Table]:
     """Carry out attempts and changes of their limits, in the order of time; what was decided (SUBSCRIBE_DECISIONS)."""
+    decided = _decided(domain, due)
+    domain.subscribes.keep(~domain.subscribes.are_forgotten(due.until_ns))
+    return decided
+
+
+def _decided(domain: DomainState, due: Due) -> dict[str, pa.Table]:
     rows, changes = due.rows, due.changes
     index = _topics(domain.subscribes, rows, changes)
     if not len(rows):
@@ -68,10 +76,12 @@ def _attempts(domain: DomainState, rows: pa.Table, at_ns: Ints) -> pa.Table:
             allowed.append(True)
             left.append(UNLIMITED)
             continue
-        if position not in buckets:
-            buckets[position] = _bucket(state, position, rate, period_s, now_ns)
-        allowed.append(is_let_in(buckets[position], now_ns))
-        left.append(buckets[position].balance)
+        bucket = buckets.get(position) or _stored(state, position, rate, period_s)
+        if bucket is None or _is_forgotten(bucket, period_s, now_ns):
+            bucket = full_bucket(rate, period_s, now_ns)
+        buckets[position] = bucket
+        allowed.append(is_let_in(bucket, now_ns))
+        left.append(bucket.balance)
     for position, bucket in buckets.items():
         for name in ("balance", "last_ns", "remainder_ns"):
             state.buckets[name][position] = getattr(bucket, name)
@@ -80,13 +90,21 @@ def _attempts(domain: DomainState, rows: pa.Table, at_ns: Ints) -> pa.Table:
     return _decisions(rows, domain.broker, allowed, left, rates)
 
 
-def _bucket(state: SubscribeState, position: int, rate: int, period_s: int, now_ns: int) -> TokenBucket:
-    """The bucket at a position, a full one at a consumer's first attempt."""
-    bucket = full_bucket(rate, period_s, now_ns)
-    if state.buckets["rate"][position]:
-        for name in ("balance", "last_ns", "remainder_ns"):
-            setattr(bucket, name, int(state.buckets[name][position]))
+def _stored(state: SubscribeState, position: int, rate: int, period_s: int) -> TokenBucket | None:
+    """The bucket at a position, None: at a consumer's first attempt."""
+    if not state.buckets["rate"][position]:
+        return None
+    bucket = full_bucket(rate, period_s, 0)
+    for name in ("balance", "last_ns", "remainder_ns"):
+        setattr(bucket, name, int(state.buckets[name][position]))
     return bucket
+
+
+def _is_forgotten(bucket: TokenBucket, period_s: int, now_ns: int) -> bool:
+    if bucket.last_ns // HOUR_NS >= now_ns // HOUR_NS - 1:
+        return False
+    columns = {name: np.array([getattr(bucket, name)]) for name in ("rate", "balance", "last_ns")}
+    return bool(are_forgotten(columns, period_s, now_ns)[0])
 
 
 def _register(state: SubscribeState, rows: pa.Table) -> Ints:
@@ -115,6 +133,8 @@ def _follow(domain: DomainState, index: TopicIndex, changes: Sequence[Change]) -
     topic = places(index.names, state.topic) if changes else no_ints()
     has_bucket = np.ones(len(topic), np.bool_)
     for change in changes:
+        at_ns = max(change.effective_us * 1000, domain.clock.done_ns)
+        has_bucket &= ~state.are_forgotten(at_ns)
         in_force.apply(change)
         concerned = index.concerned(change) if len(topic) else no_ints()
         rates = np.full((len(index.names), len(OFF)), NO_VALUE)
@@ -122,7 +142,6 @@ def _follow(domain: DomainState, index: TopicIndex, changes: Sequence[Change]) -
         new = rates[topic]
         differ = (new[:, 0] != state.buckets["rate"]) | (new[:, 1] != state.buckets["period_s"])
         moved = np.flatnonzero(has_bucket & differ & (new[:, 0] != NO_VALUE))
-        at_ns = max(change.effective_us * 1000, domain.clock.done_ns)
         for name, values in zip(SUBSCRIBE_FIELDS, (*new[moved].T, new[moved, 0], at_ns, 0), strict=True):
             state.buckets[name][moved] = values
         has_bucket[moved] = new[moved, 0] > 0
