@@ -128,7 +128,7 @@ def test_a_job_that_never_read_who_the_members_are_limits_nobody_by_a_guess(tmp_
         before = quota.limits(), quota.degraded()
     quota.run(4, a=900, b=900)
 
-    assert (({}, {"members"}), {"a": 500, "b": 500}) == (before, quota.limits())
+    assert (({}, {"members", "upkeep"}), {"a": 500, "b": 500}) == (before, quota.limits())
 
 
 def test_limits_that_could_not_be_written_down_hold_and_are_written_later_once(tmp_path):
