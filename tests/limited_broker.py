@@ -14,14 +14,14 @@ from typing import NamedTuple
 from headgate.core.numbers import SECOND_NS
 from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker.inputs import Trip
-from headgate.core.protocol.broker.outputs import ReadsPaused, ReadsResumed
+from headgate.core.protocol.broker.outputs import ReadsResumed
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.protocol.wire_format import WireType, last_values
 from headgate.core.publish.publish_limiter import PublishLimiter
 from headgate.gate.command import LoopClock
-from headgate.gate.events import Event
+from headgate.gate.events import Event, Paused
 from headgate.gate.feed import NameTaken
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate
@@ -101,7 +101,7 @@ class Door:
     def heard(self, connection: str, event: Event) -> None:
         """What a machine emitted."""
         match event:
-            case ReadsPaused():
+            case Paused():
                 self._reads[connection].clear()
             case ReadsResumed():
                 self._reads[connection].set()

@@ -23,11 +23,11 @@ from _bench import Results, parser
 
 from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker.inputs import Trip
-from headgate.core.protocol.broker.outputs import Command, ReadsPaused
+from headgate.core.protocol.broker.outputs import Command
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.command import LoopClock, allow_descriptors, leave_start_to_itself
-from headgate.gate.events import Event
+from headgate.gate.events import Event, Paused
 from headgate.gate.feed import Link, Seat
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate
@@ -77,7 +77,7 @@ class Timed:
         if isinstance(event, Command):
             self.commands += 1
             self.sent_s[connection, event.request_id] = time.perf_counter()
-        elif isinstance(event, ReadsPaused):
+        elif isinstance(event, Paused):
             self.off.append(connection)
 
     def answered(self, connection: str, request_id: int) -> None:

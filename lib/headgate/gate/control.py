@@ -165,7 +165,7 @@ class Control(asyncio.Protocol):
         return _OK if refused is None else {"error": str(refused)}
 
     def _heard(self, connection: str, event: Event) -> None:
-        row = event_row(connection, event, self._port.feed.producers(connection))
+        row = event_row(connection, event)
         if row is not None:
             self._say(row)
             self._flush()

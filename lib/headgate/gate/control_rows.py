@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from headgate.core.protocol.broker import inputs
 from headgate.core.protocol.broker.gate import condition_hold, producer_hold
 from headgate.core.protocol.broker.inputs import Trip
-from headgate.core.protocol.broker.outputs import ReadsPaused, ReadsResumed
+from headgate.core.protocol.broker.outputs import ReadsResumed
 from headgate.core.protocol.reasons import Reason
 from headgate.core.reasons import HeldReason, protocol_reason
 from headgate.core.state import PlainData
 from headgate.errors import InvalidArgument
-from headgate.gate.events import Event, Joined, Left
+from headgate.gate.events import Event, Joined, Left, Paused
 from headgate.gate.machine_feed import Making
 from headgate.gate.producers import ProducerName, Producers
 from headgate.protocol import feeding
@@ -130,17 +130,17 @@ def _number(row: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def event_row(connection: str, event: Event, producers: Producers) -> dict[str, Any] | None:
+def event_row(connection: str, event: Event) -> dict[str, Any] | None:
     """What limiters hear of an event; None for one that is the client's alone."""
     match event:
         case Joined(at_ms, supports):
             said: dict[str, Any] = {"event": "joined", "at_ms": at_ms, "supports_throttle": supports}
         case Left(at_ms):
             said = {"event": "left", "at_ms": at_ms}
-        case ReadsPaused(at_ms, cause, reason, producer):
+        case Paused(at_ms, cause, reason, producer):
             said = {"event": "reads_paused", "at_ms": at_ms, "cause": cause, "reason": protocol_reason(reason)}
             if producer is not None:
-                said |= producers.name_of(producer)._asdict()
+                said |= producer._asdict()
         case ReadsResumed(at_ms, off_ms):
             said = {"event": "reads_resumed", "at_ms": at_ms, "off_ms": off_ms}
         case _:

@@ -11,7 +11,7 @@ from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.state import PlainData
-from headgate.gate.events import Event, Heard, Joined, Left
+from headgate.gate.events import Event, Heard, Joined, Left, Paused
 from headgate.gate.feed import GateClock, Link, NameTaken, Seat, Timer
 from headgate.gate.producers import ProducerName, Producers
 from headgate.wire import ThrottleProducer
@@ -155,7 +155,7 @@ class _MachineSeat:
         self._late_ms = 0
         self._timers: dict[int, Timer] = {}
         self._joined: Joined
-        self._paused: ReadsPaused | None = None
+        self._paused: Paused | None = None
         self.producers = Producers()
 
     def join(self, *, supports: bool) -> None:
@@ -212,20 +212,22 @@ class _MachineSeat:
     def _act(self, outputs: list[Output]) -> BadInput | None:
         refused = None
         for output in outputs:
+            event: Event = output
             match output:
                 case Command():
                     self._link.send(
                         ThrottleProducer(output.request_id, output.producer, output.reason, output.pause_ms)
                     )
-                case ReadsPaused():
-                    self._paused = output
+                case ReadsPaused(at_ms, cause, reason, producer):
+                    name = None if producer is None else self.producers.name_of(producer)
+                    event = self._paused = Paused(at_ms, cause, reason, name)
                     self._link.stop_reading()
                 case ReadsResumed():
                     self._paused = None
                     self._link.resume_reading()
                 case Rejected(_, error):
                     refused = error
-            self._emit(output)
+            self._emit(event)
         return refused
 
     def _arm(self) -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from headgate.core.protocol.broker import inputs
 from headgate.core.protocol.broker.inputs import Input, Trip
-from headgate.core.protocol.broker.outputs import Cause, Command, CommandKind, ReadsPaused, ReadsResumed
+from headgate.core.protocol.broker.outputs import Cause, Command, CommandKind, ReadsResumed
 from headgate.core.protocol.reasons import Reason
 from headgate.errors import InvalidArgument
 from headgate.gate.control_rows import Told, event_row, row_of, told
-from headgate.gate.events import Event, Joined, Left
+from headgate.gate.events import Event, Joined, Left, Paused
 from headgate.gate.producers import ProducerName, Producers
 
 BUCKETS = [{"balance": -5, "rate": 10}]
@@ -65,11 +65,11 @@ def test_a_producer_opens_with_its_number_and_its_name() -> None:
         (Joined(1, supports=True), {"event": "joined", "at_ms": 1, "supports_throttle": True}),
         (Left(1), {"event": "left", "at_ms": 1}),
         (
-            ReadsPaused(1, Cause.NO_RECEIPT, Reason.TopicProduceQuotaExceeded, 7, "t"),
+            Paused(1, Cause.NO_RECEIPT, Reason.TopicProduceQuotaExceeded, ProducerName("t", "p")),
             NAMED | {"event": "reads_paused", "at_ms": 1, "cause": "no_receipt", "reason": TOPIC},
         ),
         (
-            ReadsPaused(1, Cause.CONDITION, Reason.BrokerProduceQuotaExceeded),
+            Paused(1, Cause.CONDITION, Reason.BrokerProduceQuotaExceeded),
             {"event": "reads_paused", "at_ms": 1, "cause": "condition", "reason": BROKER},
         ),
         (ReadsResumed(9, 8), {"event": "reads_resumed", "at_ms": 9, "off_ms": 8}),
@@ -77,12 +77,12 @@ def test_a_producer_opens_with_its_number_and_its_name() -> None:
     ids=lambda value: value["event"] if isinstance(value, dict) else "",
 )
 def test_an_event_is_a_row_with_names(event: Event, expected: dict[str, Any]) -> None:
-    assert event_row("c", event, producers_of("c")) == expected | {"connection": "c"}
+    assert event_row("c", event) == expected | {"connection": "c"}
 
 
 def test_commands_are_heard_by_clients_alone() -> None:
     command = Command(1, 1, 7, "t", Reason.TopicProduceQuotaExceeded, 10, CommandKind.START)
-    assert event_row("c", command, producers_of("c")) is None
+    assert event_row("c", command) is None
 
 
 @pytest.mark.parametrize(

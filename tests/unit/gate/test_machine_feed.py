@@ -1,6 +1,8 @@
 """Machines behind connections: what they emit is done at the gate's clock. Waits of 100 ms, buckets of 100 a second."""
 
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from headgate.core.protocol.broker.inputs import CloseProducer, ConditionClear, 
 from headgate.core.protocol.broker.outputs import BadInput
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
+from headgate.gate.control_rows import event_row, probe_row
 from headgate.gate.events import Event
 from headgate.gate.feed import NameTaken, Seat
 from headgate.gate.machine_feed import MachineFeed
@@ -227,7 +230,7 @@ def test_everything_that_is_emitted_is_heard() -> None:
 
     assert [(name, type(output).__name__) for name, output in driven.emitted] == [
         ("c", "Command"),
-        ("c", "ReadsPaused"),
+        ("c", "Paused"),
     ]
 
 
@@ -239,7 +242,7 @@ def test_who_listens_later_hears_first_what_still_holds() -> None:
     assert [(name, type(event).__name__) for name, event in heard] == [
         ("b", "Joined"),
         ("c", "Joined"),
-        ("c", "ReadsPaused"),
+        ("c", "Paused"),
     ]
     assert driven.feed.unmark("c", 1, 0, 1) is None
     driven.seat.leave()
@@ -313,3 +316,54 @@ def test_a_late_gate_takes_no_publish_for_one_within_a_window_that_is_over() -> 
 
     assert driven.link.taken() == []
     assert driven.feed.view("c")["reads"] == "on"
+
+
+def test_a_producer_that_closed_under_a_pause_it_began_is_still_named_to_who_listens_later() -> None:
+    driven, heard = Driven(supports=False), []
+    driven.mark(producer=1)
+    driven.mark(producer=2)
+    assert driven.feed.tell("c", lambda at_ms: CloseProducer(at_ms, 1)) is None
+    assert driven.feed.open("c", 1, "another") is None
+    driven.feed.listen(lambda name, event: heard.append(event_row(name, event)))
+
+    assert [row["topic"] for row in heard if row["event"] == "reads_paused"] == ["t1"]
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(("open", "mark", "publish", "close", "condition", "clear", "pass")), st.integers(1, 3))
+)
+
+
+@given(supports=st.booleans(), steps=steps)
+def test_whatever_opens_and_closes_who_listens_later_hears_rows(supports: bool, steps: list[tuple[str, int]]) -> None:
+    """Producers 1 to 3, whose names go round. The last step may hold the reads, or close who holds them."""
+    driven = Driven(supports=supports)
+    feed, rows = driven.feed, []
+    feed.listen(lambda name, event: rows.append(event_row(name, event)))
+    for ordinal, (step, producer) in enumerate(steps, start=1):
+        match step:
+            case "open":
+                feed.open("c", producer, f"t{(producer + ordinal) % 3}")
+            case "mark":
+                feed.mark("c", producer, [Trip(0, ordinal, [(-49, 100)])])
+            case "publish":
+                feed.tell("c", lambda at_ms, id_=producer: Publish(at_ms, id_))
+            case "close":
+                feed.tell("c", lambda at_ms, id_=producer: CloseProducer(at_ms, id_))
+            case "condition":
+                feed.tell("c", lambda at_ms, id_=producer, n=ordinal: ConditionSet(at_ms, PENDING, n, id_))
+            case "clear":
+                feed.tell("c", lambda at_ms, n=ordinal: ConditionClear(at_ms, PENDING, n))
+            case "pass":
+                driven.at(driven.clock.now_ms() - START_MS + 60 * producer)
+        later: list[Any] = []
+        hear = partial(_keep_row, later)
+        feed.listen(hear)
+        feed.unlisten(hear)
+        view = feed.view("c")
+        is_off = any(row["event"] == "reads_paused" for row in later)
+        assert is_off == (probe_row(view, feed.producers("c"))["reads"] == "off")
+
+
+def _keep_row(rows: list[Any], name: str, event: Event) -> None:
+    rows.append(event_row(name, event))
