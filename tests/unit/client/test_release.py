@@ -66,6 +66,15 @@ def test_a_second_in_which_less_is_written_than_might_be_ends_it():
     assert written(release, 1100, most=1000) == 1000
 
 
+def test_a_second_begins_with_its_first_write():
+    """A library that was held up meanwhile lets nothing out at once."""
+    release = Release(0)
+    steady(release, 0, 1000, 100)
+    release.hold(2000, 1000)
+    assert (written(release, 3500), release.due_ms(4499)) == (100, 4500)
+    assert (written(release, 9000), release.due_ms(9999)) == (200, 10_000)
+
+
 def test_what_is_older_than_ten_seconds_does_not_count():
     release = Release(0)
     steady(release, 0, 10_000, 1000)
