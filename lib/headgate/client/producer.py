@@ -221,7 +221,8 @@ class RateLimitedProducer:
         deadline = time.monotonic() + timeout_s
         while not (is_handed_over := self._wait_handed_over(min(FLUSH_S, _left(deadline)))) and _left(deadline):
             with self._lock:
-                is_full = any(one.is_full for one in self._in_library.values())
+                now_ms = max(self._clock.now_ms(), self._machine.client.now_ms)
+                is_full = any(one.is_full(now_ms) for one in self._in_library.values())
             if is_full:
                 self._library.flush(min(FLUSH_S, _left(deadline)))
         if is_handed_over and _left(deadline):
@@ -369,7 +370,7 @@ class RateLimitedProducer:
             due_ms = release.due_ms(now_ms)
             if message is None:
                 return True  # it has failed since: a failed message is not written
-            waits = due_ms > now_ms or in_library.is_full
+            waits = due_ms > now_ms or in_library.is_full(now_ms)
             if not waits:
                 message.is_begun = message.is_in_library = True
                 in_library.take()
@@ -394,8 +395,8 @@ class RateLimitedProducer:
             self._held.drop(message)
             if message.is_in_library:
                 message.is_in_library = False
-                has_room = self._in_library[producer_id].drop(max(self._clock.now_ms(), client.now_ms))
-                if has_room:
+                now_ms = max(self._clock.now_ms(), client.now_ms)
+                if self._in_library[producer_id].drop(now_ms, is_failed=cause is not None):
                     self._outbox.resume()
             if self._pending.get(message_id) is None:
                 return
