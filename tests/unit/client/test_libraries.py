@@ -16,7 +16,7 @@ from headgate.client import ClientSettings, PartitionedSettings
 from headgate.client.kafka_library import KafkaLibrary, own_options
 from headgate.client.pulsar_library import PulsarLibrary, java_hash
 from headgate.errors import InvalidArgument
-from unit.client.doubles import SOON_S, elsewhere
+from unit.client.doubles import SOON_S, Gate, elsewhere
 
 LIB = Path(__file__).parents[3] / "lib"
 SINGLE = ClientSettings.of({"producers": {0: "t"}})
@@ -63,6 +63,31 @@ def test_options_of_pulsar_that_the_wrapper_stands_for_are_refused(option):
 def test_producers_of_pulsar_that_are_not_those_of_the_settings_are_refused():
     with pytest.raises(InvalidArgument, match=r"got ids \[0\], allowed are those of the settings, \[0, 1\]"):
         PulsarLibrary({0: pulsar.Producer()}, PartitionedSettings.of({"partitions": 2}))
+
+
+class AwayProducer:
+    """A producer of Pulsar whose broker is away until it is let go: its flush waits for that."""
+
+    def __init__(self):
+        self.gate = Gate()
+        self.flushed = SimpleQueue()
+
+    def flush(self):
+        self.flushed.put(threading.current_thread())
+        self.gate.stay()
+
+
+def test_flushes_of_pulsar_have_one_thread_for_each_producer_that_waits_for_its_broker():
+    away = AwayProducer()
+    library = PulsarLibrary({0: away}, SINGLE)
+    library.flush(0)
+    away.gate.wait_reached()
+    for _ in range(3):
+        library.flush(0.01)
+    assert away.flushed.qsize() == 1
+    away.gate.let_go()
+    library.flush(SOON_S)
+    assert away.flushed.qsize() == 2, "what came in the meantime is flushed, too"
 
 
 @pytest.mark.parametrize(
