@@ -102,6 +102,8 @@ class RateLimitedProducer:
         self._clock = clock or MonotonicClock()
         self._in_library = {producer_id: InLibrary(self._clock.now_ms()) for producer_id in self._topics}
         self._releases = {producer_id: Release(self._clock.now_ms()) for producer_id in self._topics}
+        self._released = set[int]()
+        """Producers that have had a window."""
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
         if type(max_pending_bytes) is not int or max_pending_bytes < 0:
@@ -296,6 +298,7 @@ class RateLimitedProducer:
             window = None if commanded is None else client.window(commanded, client.now_ms)
             if commanded is not None and window is not None:
                 self._throttles.hold(commanded, window, client.now_ms)
+                self._released.add(commanded)
                 self._releases[commanded].hold(window.end_ms, client.now_ms)
             over_ms = self._throttles.due_ms
         self._timer.plan(told.due_ms)
@@ -316,7 +319,12 @@ class RateLimitedProducer:
     def _perform(self, operation: Operation, sent: Message | None = None) -> FollowUp:
         """Under the lock: tell the machine something, and sort what it says."""
         is_outgoing = False
-        for output in operation(self._clock.now_ms()):
+        now_ms = self._clock.now_ms()
+        for producer_id in self._released:
+            waited_ms = self._releases[producer_id].waited_ms(max(now_ms, self._machine.client.now_ms))
+            if waited_ms:
+                self._machine.client.hold_back(producer_id, waited_ms)
+        for output in operation(now_ms):
             match output:
                 case Write() | Receipt():
                     self._outbox.put(output)

@@ -15,7 +15,17 @@ class Release:
     would be a debt of as many seconds. Times are in ms and never go back.
     """
 
-    __slots__ = ("_allowed", "_end_ms", "_per_s", "_since_ms", "_slot_ms", "_slot_writes", "_writes")
+    __slots__ = (
+        "_allowed",
+        "_counted_ms",
+        "_end_ms",
+        "_per_s",
+        "_since_ms",
+        "_slot_ms",
+        "_slot_writes",
+        "_waited_ms",
+        "_writes",
+    )
 
     def __init__(self, now_ms: int) -> None:
         self._since_ms = now_ms
@@ -26,11 +36,20 @@ class Release:
         self._slot_ms: int | None = None
         """When the second began; None while it waits for its first write."""
         self._slot_writes = 0
+        self._counted_ms: int | None = None
+        """Up to when the wait for the next second is in _waited_ms; None while a write may be made."""
+        self._waited_ms = 0
 
     def hold(self, end_ms: int, now_ms: int) -> None:
         """A window lasts until then; one that is extended is told again."""
         self._settle(now_ms)
-        self._end_ms = end_ms
+        self._end_ms, self._counted_ms = end_ms, None
+
+    def waited_ms(self, now_ms: int) -> int:
+        """For how long since the last call no write might be made, windows left out."""
+        self._settle(now_ms)
+        waited_ms, self._waited_ms = self._waited_ms, 0
+        return waited_ms
 
     def due_ms(self, now_ms: int) -> int:
         """When the next write may be made; now or earlier if it may be at once."""
@@ -49,14 +68,20 @@ class Release:
         if self._slot_ms is None:
             self._slot_ms = now_ms
         self._slot_writes += 1
+        if self._slot_writes == self._allowed:
+            self._counted_ms = now_ms
 
     def _settle(self, now_ms: int) -> None:
         if self._end_ms is not None and now_ms >= self._end_ms:
             self._begin(self._end_ms)
+        if self._slot_ms is not None and self._counted_ms is not None:
+            until_ms = min(now_ms, self._slot_ms + SECOND_MS)
+            self._waited_ms += until_ms - self._counted_ms
+            self._counted_ms = until_ms
         if self._slot_ms is not None and now_ms >= self._slot_ms + SECOND_MS:
             if self._allowed is not None:
                 self._allowed = 2 * self._allowed if self._slot_writes >= self._allowed else None
-            self._slot_ms, self._slot_writes = None, 0
+            self._slot_ms, self._slot_writes, self._counted_ms = None, 0, None
 
     def _begin(self, end_ms: int) -> None:
         if end_ms >= self._since_ms + SECOND_MS:
