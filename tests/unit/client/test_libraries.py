@@ -102,10 +102,27 @@ def test_options_of_kafka_that_the_wrapper_stands_for_are_refused(option):
 @pytest.mark.parametrize("option", ["linger.ms", "queue.buffering.max.ms"])
 def test_a_batch_of_kafka_that_waits_longer_than_the_send_timeout_is_refused(option):
     settings = ClientSettings.of({"producers": {0: "t"}, "send_timeout_ms": 100})
-    with pytest.raises(InvalidArgument, match=f"{option}: got 101, allowed is less than send_timeout_ms, 100"):
-        KafkaLibrary.open({**NOWHERE, option: 101}, settings)
-    KafkaLibrary.open({**NOWHERE, option: 100}, settings).close(SOON_S)
+    with pytest.raises(InvalidArgument, match=f"{option}: got 100, allowed is less than send_timeout_ms, 100"):
+        KafkaLibrary.open({**NOWHERE, option: 100}, settings)
+    KafkaLibrary.open({**NOWHERE, option: 99}, settings).close(SOON_S)
     KafkaLibrary.open({**NOWHERE, option: 101}, SINGLE).close(SOON_S)
+
+
+@pytest.mark.parametrize("value", ["abc", None, -1, ""])
+def test_a_linger_of_kafka_that_is_no_time_is_refused(value):
+    with pytest.raises(
+        InvalidArgument, match=re.escape(f"linger.ms: got {value!r}, allowed is a number from 0, in ms")
+    ):
+        KafkaLibrary.open({**NOWHERE, "linger.ms": value}, SINGLE)
+
+
+def test_a_send_timeout_above_that_of_kafkas_transactions_is_refused():
+    settings = ClientSettings.of({"producers": {0: "t"}, "send_timeout_ms": 20_000})
+    config = {**NOWHERE, "transactional.id": "x"}
+    with pytest.raises(InvalidArgument, match=r"send_timeout_ms: got 20000, .* transaction.timeout.ms .*, 20000"):
+        KafkaLibrary.open({**config, "transaction.timeout.ms": 20_000}, settings)
+    KafkaLibrary.open({**config, "transaction.timeout.ms": 20_001}, settings).close(SOON_S)
+    KafkaLibrary.open(config, settings).close(SOON_S)
 
 
 def test_kafka_drops_by_itself_what_has_timed_out():
