@@ -25,6 +25,8 @@ DEFAULTS = {"enable.idempotence": True}
 """What is written again after an error keeps its place."""
 _OTHER_NAMES = {"delivery.timeout.ms": "message.timeout.ms"}
 _POLL_S = 0.1
+_TRANSACTION_TIMEOUT_MS = 60_000
+"""Of librdkafka."""
 _LONGEST_TIMEOUT_MS = 2**31 - 1
 
 
@@ -64,14 +66,16 @@ class KafkaLibrary:
     def open(cls, config: Mapping[str, Any], settings: Settings) -> Self:
         """A new producer of that configuration, with DEFAULTS and `own_options`.
 
-        Raises InvalidArgument for one of these with another value, and for a linger.ms that no message outlives.
+        Raises InvalidArgument for one of these with another value, for a linger.ms that no message outlives or that is
+        none, and for a transaction that ends before the send timeout.
         """
         own = own_options(settings)
         timeout_ms = own["message.timeout.ms"]
         for name in ("linger.ms", "queue.buffering.max.ms"):
-            if 0 < timeout_ms <= float(config.get(name, 0)):
-                allowed = f"allowed is less than send_timeout_ms, {timeout_ms - 1}"
-                raise InvalidArgument(f"{name}: got {config[name]}, {allowed}; raise that, or set this lower")
+            if name in config:
+                _check_linger(name, config[name], timeout_ms - 1)
+        if "transactional.id" in config:
+            _check_transaction(config.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS), timeout_ms)
         for name, value in config.items():
             needed = own.get(_OTHER_NAMES.get(name, name))
             if needed is not None and str(value) != str(needed):
@@ -129,3 +133,27 @@ class KafkaLibrary:
                 self._producer.poll(_POLL_S)
             except Exception:
                 LOG.exception("a callback of the producer's configuration failed")
+
+
+def _check_linger(name: str, value: object, send_timeout_ms: int) -> None:
+    """send_timeout_ms: -1 is none."""
+    linger_ms = _number(value)
+    if linger_ms is None or linger_ms < 0:
+        raise InvalidArgument(f"{name}: got {value!r}, allowed is a number from 0, in ms")
+    if 0 <= send_timeout_ms <= linger_ms:
+        allowed = f"allowed is less than send_timeout_ms, {send_timeout_ms}"
+        raise InvalidArgument(f"{name}: got {value}, {allowed}; raise that, or set this lower")
+
+
+def _check_transaction(value: object, timeout_ms: int) -> None:
+    transaction_ms = _number(value)
+    if transaction_ms is not None and transaction_ms < timeout_ms:
+        allowed = f"with transactional.id less than transaction.timeout.ms is allowed, {value}"
+        raise InvalidArgument(f"send_timeout_ms: got {timeout_ms - 1}, {allowed}; set it lower, or raise that")
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(str(value))
+    except ValueError:
+        return None

@@ -14,7 +14,7 @@ Completed: TypeAlias = Callable[[object, BaseException | None], None]
 class Library(Protocol):
     """Producers of a library, by the ids of the settings. Messages of a producer are sent in the order of the writes.
 
-    The library fails no message by a timeout of its own: the wrapper does.
+    The wrapper fails messages by their send timeout. A library whose own timeout is later, as Kafka's, drops them then.
     """
 
     @property

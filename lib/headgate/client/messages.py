@@ -39,9 +39,8 @@ class Message:
     """A message and what became of it.
 
     is_held: it was not handed to the library yet. is_begun: the library was asked to write it. is_in_library: and is
-    not done with it. held_bytes: of its
-    payload while it is Held, else None. result, cause: what the library said of it. error: with what its future is to
-    fail, None for success.
+    not done with it. held_bytes: of its payload while it is Held, else None. result, cause: what the library said of
+    it. error: with what its future is to fail, None for success.
     """
 
     payload: Any

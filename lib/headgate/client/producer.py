@@ -102,6 +102,8 @@ class RateLimitedProducer:
         self._clock = clock or MonotonicClock()
         self._in_library = {producer_id: InLibrary(self._clock.now_ms()) for producer_id in self._topics}
         self._releases = {producer_id: Release(self._clock.now_ms()) for producer_id in self._topics}
+        self._released = set[int]()
+        """Producers that have had a window."""
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
         if type(max_pending_bytes) is not int or max_pending_bytes < 0:
@@ -221,7 +223,8 @@ class RateLimitedProducer:
         deadline = time.monotonic() + timeout_s
         while not (is_handed_over := self._wait_handed_over(min(FLUSH_S, _left(deadline)))) and _left(deadline):
             with self._lock:
-                is_full = any(one.is_full for one in self._in_library.values())
+                now_ms = max(self._clock.now_ms(), self._machine.client.now_ms)
+                is_full = any(one.is_full(now_ms) for one in self._in_library.values())
             if is_full:
                 self._library.flush(min(FLUSH_S, _left(deadline)))
         if is_handed_over and _left(deadline):
@@ -295,6 +298,7 @@ class RateLimitedProducer:
             window = None if commanded is None else client.window(commanded, client.now_ms)
             if commanded is not None and window is not None:
                 self._throttles.hold(commanded, window, client.now_ms)
+                self._released.add(commanded)
                 self._releases[commanded].hold(window.end_ms, client.now_ms)
             over_ms = self._throttles.due_ms
         self._timer.plan(told.due_ms)
@@ -315,7 +319,12 @@ class RateLimitedProducer:
     def _perform(self, operation: Operation, sent: Message | None = None) -> FollowUp:
         """Under the lock: tell the machine something, and sort what it says."""
         is_outgoing = False
-        for output in operation(self._clock.now_ms()):
+        now_ms = self._clock.now_ms()
+        for producer_id in self._released:
+            waited_ms = self._releases[producer_id].waited_ms(max(now_ms, self._machine.client.now_ms))
+            if waited_ms:
+                self._machine.client.hold_back(producer_id, waited_ms)
+        for output in operation(now_ms):
             match output:
                 case Write() | Receipt():
                     self._outbox.put(output)
@@ -369,7 +378,7 @@ class RateLimitedProducer:
             due_ms = release.due_ms(now_ms)
             if message is None:
                 return True  # it has failed since: a failed message is not written
-            waits = due_ms > now_ms or in_library.is_full
+            waits = due_ms > now_ms or in_library.is_full(now_ms)
             if not waits:
                 message.is_begun = message.is_in_library = True
                 in_library.take()
@@ -394,8 +403,8 @@ class RateLimitedProducer:
             self._held.drop(message)
             if message.is_in_library:
                 message.is_in_library = False
-                has_room = self._in_library[producer_id].drop(max(self._clock.now_ms(), client.now_ms))
-                if has_room:
+                now_ms = max(self._clock.now_ms(), client.now_ms)
+                if self._in_library[producer_id].drop(now_ms, is_failed=cause is not None):
                     self._outbox.resume()
             if self._pending.get(message_id) is None:
                 return

@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
 from headgate.client.errors import MissingExtraError
 from headgate.client.library import Completed, Settings, topics
 from headgate.client.options import PulsarOptions
+from headgate.client.threads import started
 from headgate.errors import InvalidArgument
 
 try:
@@ -38,6 +39,8 @@ class PulsarLibrary:
                 f"producers: got ids {sorted(producers)}, allowed are those of the settings, {wanted}"
             )
         self._producers = dict(producers)
+        self._flushing: dict[int, threading.Thread] = {}
+        self._lock = threading.Lock()
 
     @classmethod
     def open(cls, client: pulsar.Client, settings: Settings, **options: Any) -> Self:
@@ -72,12 +75,36 @@ class PulsarLibrary:
         return java_hash(key) % len(self._producers) if key else None
 
     def flush(self, timeout_s: float) -> None:
-        """Send batches that wait for more messages."""
-        _within(timeout_s, [producer.flush for producer in self._producers.values()])
+        """Send batches that wait for more messages.
+
+        A producer's flush waits for its broker without bound: it has a thread, at most one at a time.
+        """
+        end = time.monotonic() + timeout_s
+        busy = self._begin_flushes(self._producers.keys())
+        self._join_flushes(end)
+        self._begin_flushes(busy)  # what came while these were at it
+        self._join_flushes(end)
+
+    def _begin_flushes(self, producer_ids: Iterable[int]) -> list[int]:
+        """The producers of which one is under way already."""
+        busy = []
+        with self._lock:
+            for producer_id in producer_ids:
+                under_way = self._flushing.get(producer_id)
+                if under_way is not None and under_way.is_alive():
+                    busy.append(producer_id)
+                else:
+                    self._flushing[producer_id] = _begun(self._producers[producer_id].flush)
+        return busy
+
+    def _join_flushes(self, end: float) -> None:
+        with self._lock:
+            threads = list(self._flushing.values())
+        _join(threads, end)
 
     def close(self, timeout_s: float) -> None:
         """Close the producers, at once."""
-        _within(timeout_s, [producer.close for producer in self._producers.values()])
+        _join([_begun(producer.close) for producer in self._producers.values()], time.monotonic() + timeout_s)
 
 
 def java_hash(key: str) -> int:
@@ -89,16 +116,16 @@ def java_hash(key: str) -> int:
     return code & (INT32 // 2 - 1)
 
 
-def _within(timeout_s: float, calls: list[Callable[[], object]]) -> None:
-    """Call what may wait for a broker without bound. What it raises is told by the messages' own results, too."""
+def _begun(call: Callable[[], object]) -> threading.Thread:
+    """A thread that calls it. What it raises is told by the messages' own results, too."""
 
-    def attempt(call: Callable[[], object]) -> None:
+    def attempt() -> None:
         with suppress(pulsar.PulsarException):
             call()
 
-    threads = [threading.Thread(target=attempt, args=(call,), daemon=True) for call in calls]
-    for thread in threads:
-        thread.start()
-    end = time.monotonic() + timeout_s
+    return started("pulsar", attempt)
+
+
+def _join(threads: Iterable[threading.Thread], end: float) -> None:
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))

@@ -1,49 +1,90 @@
-"""How many messages a library may have at once: what it is done with in two seconds."""
+"""How many messages a library may have at once: what it is done with in ten seconds."""
 
 import pytest
 
 from headgate.client import in_library
-from headgate.client.in_library import LEAST, InLibrary
+from headgate.client.in_library import LEAST, STOPPED_MS, InLibrary
 from unit.client.doubles import SOON_S, ToldLibrary, scene_of
 
 
-def filled(one):
+def filled(one, now_ms=0):
     """How many more it takes."""
     taken = 0
-    while not one.is_full:
+    while not one.is_full(now_ms):
         one.take()
         taken += 1
     return taken
+
+
+def emptied(one, now_ms, count):
+    for _ in range(count):
+        one.drop(now_ms)
+
+
+def grown(to):
+    """One that has room for that many and has one."""
+    one = InLibrary(0)
+    while (room := filled(one)) < to // 2:
+        emptied(one, 0, room)
+    emptied(one, 0, room)
+    one.take()
+    return one
 
 
 def test_room_is_again_once_half_of_it_is_free():
     one = InLibrary(0)
     assert filled(one) == LEAST
     assert [number for number in range(1, LEAST + 1) if one.drop(0)] == [LEAST // 2]
-    assert filled(one) == LEAST
 
 
-@pytest.mark.parametrize(("done", "room"), [(LEAST, 2 * LEAST), (100 * LEAST, 200 * LEAST), (LEAST // 4, LEAST)])
-def test_room_is_for_twice_the_rate_of_the_last_second(done, room):
+def test_room_doubles_whenever_it_was_full_and_so_many_were_done_with():
+    """However long each of them took: the library may wait for company for a batch."""
     one = InLibrary(0)
-    for number in range(done):
-        one.take()
-        one.drop(1000 * (number + 1) // done)
-    assert filled(one) == room
+    for number in range(8):
+        assert filled(one, 3000 * number) == 2**number * LEAST
+        emptied(one, 3000 * (number + 1), 2**number * LEAST)
 
 
-def test_an_outage_leaves_no_rate():
+def test_room_stays_where_it_was_not_full():
     one = InLibrary(0)
     for number in range(10 * LEAST):
+        assert not one.is_full(number)
         one.take()
-        one.drop(number // 10)
-    assert filled(one) == LEAST, "a second is not over"
-    one.drop(1000)
-    assert filled(one) == 19 * LEAST + 3
-    one.drop(100_000)
-    left = 20 * LEAST + 1
-    assert [number for number in range(1, left + 1) if one.drop(100_000)] == [left - LEAST // 2]
+        one.drop(number)
+    assert filled(one, 10 * LEAST) == LEAST
+
+
+def test_room_stays_where_it_takes_five_seconds_to_be_done_with_so_many():
+    one = InLibrary(0)
+    filled(one)
+    emptied(one, STOPPED_MS - 1, LEAST - 1)
+    one.drop(STOPPED_MS)
+    assert filled(one, STOPPED_MS) == LEAST
+
+
+def test_a_message_that_fails_ends_the_room():
+    one = grown(8 * LEAST)
+    one.drop(0, is_failed=True)
     assert filled(one) == LEAST
+
+
+def test_an_outage_ends_the_room_for_what_comes_while_none_is_done_with():
+    one = grown(8 * LEAST)
+    for _ in range(2 * LEAST - 1):
+        assert not one.is_full(STOPPED_MS - 1)
+        one.take()
+    assert one.is_full(STOPPED_MS)
+    assert [number for number in range(1, 2 * LEAST + 1) if one.drop(STOPPED_MS)] == [3 * LEAST // 2]
+    assert filled(one, STOPPED_MS) == LEAST
+
+
+def test_a_library_that_had_nothing_to_do_has_not_stopped():
+    one = grown(4 * LEAST)
+    one.drop(0)
+    assert not one.is_full(10 * STOPPED_MS)
+    one.take()
+    one.drop(10 * STOPPED_MS + 1)
+    assert filled(one, 10 * STOPPED_MS + 1) == 4 * LEAST
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from headgate.client import ClientSettings, PartitionedSettings
 from headgate.client.kafka_library import KafkaLibrary, own_options
 from headgate.client.pulsar_library import PulsarLibrary, java_hash
 from headgate.errors import InvalidArgument
-from unit.client.doubles import SOON_S, elsewhere
+from unit.client.doubles import SOON_S, Gate, elsewhere
 
 LIB = Path(__file__).parents[3] / "lib"
 SINGLE = ClientSettings.of({"producers": {0: "t"}})
@@ -65,6 +65,31 @@ def test_producers_of_pulsar_that_are_not_those_of_the_settings_are_refused():
         PulsarLibrary({0: pulsar.Producer()}, PartitionedSettings.of({"partitions": 2}))
 
 
+class AwayProducer:
+    """A producer of Pulsar whose broker is away until it is let go: its flush waits for that."""
+
+    def __init__(self):
+        self.gate = Gate()
+        self.flushed = SimpleQueue()
+
+    def flush(self):
+        self.flushed.put(threading.current_thread())
+        self.gate.stay()
+
+
+def test_flushes_of_pulsar_have_one_thread_for_each_producer_that_waits_for_its_broker():
+    away = AwayProducer()
+    library = PulsarLibrary({0: away}, SINGLE)
+    library.flush(0)
+    away.gate.wait_reached()
+    for _ in range(3):
+        library.flush(0.01)
+    assert away.flushed.qsize() == 1
+    away.gate.let_go()
+    library.flush(SOON_S)
+    assert away.flushed.qsize() == 2, "what came in the meantime is flushed, too"
+
+
 @pytest.mark.parametrize(
     "option",
     ["message.timeout.ms", "delivery.timeout.ms", "queue.buffering.max.messages", "queue.buffering.max.kbytes"],
@@ -77,10 +102,27 @@ def test_options_of_kafka_that_the_wrapper_stands_for_are_refused(option):
 @pytest.mark.parametrize("option", ["linger.ms", "queue.buffering.max.ms"])
 def test_a_batch_of_kafka_that_waits_longer_than_the_send_timeout_is_refused(option):
     settings = ClientSettings.of({"producers": {0: "t"}, "send_timeout_ms": 100})
-    with pytest.raises(InvalidArgument, match=f"{option}: got 101, allowed is less than send_timeout_ms, 100"):
-        KafkaLibrary.open({**NOWHERE, option: 101}, settings)
-    KafkaLibrary.open({**NOWHERE, option: 100}, settings).close(SOON_S)
+    with pytest.raises(InvalidArgument, match=f"{option}: got 100, allowed is less than send_timeout_ms, 100"):
+        KafkaLibrary.open({**NOWHERE, option: 100}, settings)
+    KafkaLibrary.open({**NOWHERE, option: 99}, settings).close(SOON_S)
     KafkaLibrary.open({**NOWHERE, option: 101}, SINGLE).close(SOON_S)
+
+
+@pytest.mark.parametrize("value", ["abc", None, -1, ""])
+def test_a_linger_of_kafka_that_is_no_time_is_refused(value):
+    with pytest.raises(
+        InvalidArgument, match=re.escape(f"linger.ms: got {value!r}, allowed is a number from 0, in ms")
+    ):
+        KafkaLibrary.open({**NOWHERE, "linger.ms": value}, SINGLE)
+
+
+def test_a_send_timeout_above_that_of_kafkas_transactions_is_refused():
+    settings = ClientSettings.of({"producers": {0: "t"}, "send_timeout_ms": 20_000})
+    config = {**NOWHERE, "transactional.id": "x"}
+    with pytest.raises(InvalidArgument, match=r"send_timeout_ms: got 20000, .* transaction.timeout.ms .*, 20000"):
+        KafkaLibrary.open({**config, "transaction.timeout.ms": 20_000}, settings)
+    KafkaLibrary.open({**config, "transaction.timeout.ms": 20_001}, settings).close(SOON_S)
+    KafkaLibrary.open(config, settings).close(SOON_S)
 
 
 def test_kafka_drops_by_itself_what_has_timed_out():

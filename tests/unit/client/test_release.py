@@ -2,6 +2,7 @@
 
 import pytest
 
+from headgate.client import ProducerThrottledError
 from headgate.client.release import LEAST_PER_S, Release
 from unit.client.doubles import SOON_S, ToldLibrary, scene_of
 
@@ -66,6 +67,15 @@ def test_a_second_in_which_less_is_written_than_might_be_ends_it():
     assert written(release, 1100, most=1000) == 1000
 
 
+def test_a_second_begins_with_its_first_write():
+    """A library that was held up meanwhile lets nothing out at once."""
+    release = Release(0)
+    steady(release, 0, 1000, 100)
+    release.hold(2000, 1000)
+    assert (written(release, 3500), release.due_ms(4499)) == (100, 4500)
+    assert (written(release, 9000), release.due_ms(9999)) == (200, 10_000)
+
+
 def test_what_is_older_than_ten_seconds_does_not_count():
     release = Release(0)
     steady(release, 0, 10_000, 1000)
@@ -88,6 +98,28 @@ def test_a_producer_lets_a_backlog_out_in_steps():
         scene.clock.ring(2500)
         assert scene.producer.flush(SOON_S)
         assert len(scene.library.written) == 3 * LEAST_PER_S + 1
+
+
+def test_the_wait_for_the_next_second_is_told_once_without_windows():
+    release = Release(0)
+    steady(release, 0, 1000, 10)
+    release.hold(1000, 999)
+    assert (release.waited_ms(1500), written(release, 1600, LEAST_PER_S), release.waited_ms(1700)) == (0, 20, 100)
+    assert (release.waited_ms(1700), release.waited_ms(9000)) == (0, 900)
+    assert written(release, 9000) == 2 * LEAST_PER_S
+    release.hold(9900, 9300)
+    assert (release.waited_ms(9600), release.waited_ms(9900)) == (300, 0)
+
+
+def test_what_waits_for_its_second_until_it_times_out_was_throttled():
+    with scene_of(ToldLibrary(acknowledges=True), send_timeout_ms=3000) as scene:
+        scene.producer.on_command(1, 0, 0, 1000)
+        futures = [scene.producer.send(number) for number in range(200)]
+        for ms in (1000, 2000, 3000):
+            scene.at(ms)
+        error = scene.error(futures[-1])
+        assert (type(error), error.throttled_ms, error.may_be_stored) == (ProducerThrottledError, 3000, False)
+        assert any("ProducerThrottledError" in name for name in scene.producer.metrics())
 
 
 def test_a_partition_that_is_let_out_in_steps_holds_up_no_other():

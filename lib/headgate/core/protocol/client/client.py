@@ -114,6 +114,10 @@ class ClientMachine:
         window = None if producer is None else producer.throttle.window
         return window if window is not None and max(at_ms, self.now_ms) < window.end_ms else None
 
+    def hold_back(self, producer_id: int, passed_ms: int) -> None:
+        """Outside of windows the producer's writes were held back for so long: send timeouts count it as throttled."""
+        self._producers[producer_id].throttle.hold_back(passed_ms)
+
     def metrics(self) -> dict[str, int]:
         """All totals so far by written name, Θ up to the machine's clock. Fires nothing. Source: 14"""
         for producer in self._producers.values():

@@ -67,6 +67,11 @@ class Throttle:
             self._account(self.notice.reason, now_ms)
         self._settled_ms = now_ms
 
+    def hold_back(self, passed_ms: int) -> None:
+        """After a window its client let nothing out for so long: Θ counts it, unless it has it by a notice already."""
+        if self.notice is None:
+            self.theta_ms += passed_ms
+
     def remaining_ms(self, now_ms: int) -> int:
         """Time until the window's end, 0 without a window."""
         return 0 if self.window is None else self.window.end_ms - now_ms
