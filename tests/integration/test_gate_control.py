@@ -176,3 +176,12 @@ def test_a_limiter_that_shows_no_token_is_closed_sooner() -> None:
         assert await known.ask() == EMPTY
 
     run(ControlLimits(token_ms=100), play, token=b"s3cret")
+
+
+def test_a_token_that_is_no_text_is_a_wrong_one() -> None:
+    async def play(port: Running) -> None:
+        strange = await port.limiter()
+        assert "the first line has to be" in str(await strange.ask(b'{"token": "\\ud800"}\n'))
+        assert await strange.ask(b'{"token": "s3cret"}\n') == {"ok": True}
+
+    run(ControlLimits(), play, token=b"s3cret")

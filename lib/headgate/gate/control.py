@@ -14,7 +14,7 @@ from headgate.errors import InvalidArgument
 from headgate.gate.connection import LINGER_MS
 from headgate.gate.control_rows import Opened, event_row, probe_row, row_of, told
 from headgate.gate.events import Event
-from headgate.gate.feed import GateClock
+from headgate.gate.feed import GateClock, Timer
 from headgate.gate.machine_feed import MachineFeed
 
 ENDED = "headgate.gate.control.ended.count"
@@ -76,6 +76,7 @@ class Control(asyncio.Protocol):
         self._heard_ms = port.clock.now_ms()
         self._wrong = 0
         self._wrong_since_ms = self._heard_ms
+        self._waiting: Timer | None = None
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -96,6 +97,8 @@ class Control(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._port.feed.unlisten(self._heard)
         self._port.open_.discard(self)
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     def pause_writing(self) -> None:
         """More waits to be written than is allowed."""
@@ -138,7 +141,9 @@ class Control(asyncio.Protocol):
 
     def _shown(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         shown = row.get("token")
-        if not isinstance(shown, str) or not hmac.compare_digest(shown.encode(), self._port.token or b""):
+        if not isinstance(shown, str) or not hmac.compare_digest(
+            shown.encode("utf-8", "surrogatepass"), self._port.token or b""
+        ):
             raise InvalidArgument('the first line has to be {"token": ...} with the token of the gate')
         self._has_shown_token = True
         return _OK
@@ -201,7 +206,7 @@ class Control(asyncio.Protocol):
         if due_ms <= self._port.clock.now_ms():
             self._end("silent", f"{'nothing' if self._has_shown_token else 'no token'} came for {patience_ms} ms")
         else:
-            self._port.clock.call_at(due_ms, self._wait)
+            self._waiting = self._port.clock.call_at(due_ms, self._wait)
 
     def _end(self, why: str, error: str) -> None:
         self._port.counters.add(ENDED, (("why", why),))

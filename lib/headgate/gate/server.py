@@ -116,7 +116,12 @@ class Gate:
                 client.send(refusal(ServerError.TOO_MANY_REQUESTS, f"no more places: {limit} is reached"))
 
     def _take_in(self, client: socket.socket) -> None:
-        _watch_over(client)
+        try:
+            _watch_over(client)
+        except OSError:  # it has gone already
+            self._admission.leave(client)
+            client.close()
+            return
         admit = partial(self._admission.join, client)
         connection = ClientConnection(self._host, admit, lambda: self._gone(client, connection))
         self._connections.add(connection)

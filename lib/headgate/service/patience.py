@@ -7,13 +7,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class PatientProtocol(H11Protocol):
-    """A connection ends that brings no whole head of a request within PATIENCE_S, of connecting or of the last answer.
+    """A connection ends that brings no whole head of a request within PATIENCE_S, of connecting or of the last answer,
+    or that takes nothing of an answer for so long.
 
-    Answers, and bodies of requests, have as much time as they need.
+    Answers that are made, and bodies of requests, have as much time as they need.
     """
 
     PATIENCE_S: ClassVar[float] = 10.0
     _waiting: asyncio.TimerHandle
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -21,7 +23,23 @@ class PatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting.cancel()
+        self._is_read()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """More waits to be read than uvicorn keeps."""
+        super().pause_writing()
+        self._unread = self._unread or self.loop.call_later(self.PATIENCE_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self._is_read()
+        super().resume_writing()
+
+    def _is_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def on_response_complete(self) -> None:
         self._waiting.cancel()

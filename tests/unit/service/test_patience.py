@@ -47,3 +47,31 @@ def test_who_brings_no_whole_request_is_closed_and_answers_have_their_time(answe
         return received
 
     assert asyncio.run(play()) == b""
+
+
+async def long_answer(scope: Any, receive: Any, send: Any) -> None:
+    """More than sockets hold."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": bytes(2**24)})
+
+
+def test_who_asks_and_does_not_read_is_closed() -> None:
+    async def play() -> None:
+        config = uvicorn.Config(long_answer, port=0, http=Impatient, lifespan="off", log_level="error")
+        server = uvicorn.Server(config)
+        serving = asyncio.ensure_future(server.serve())
+        while not server.started:  # noqa: ASYNC110  uvicorn does not say when it listens
+            await asyncio.sleep(0)
+        reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname(), limit=1)
+        writer.write(REQUEST)
+        async with asyncio.timeout(TIMEOUT_S):
+            while not server.server_state.connections:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            while server.server_state.connections:  # noqa: ASYNC110  nor when a connection is gone
+                await asyncio.sleep(0)
+        del reader
+        writer.close()
+        server.should_exit = True
+        await serving
+
+    asyncio.run(play())
