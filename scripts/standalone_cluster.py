@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ class Cluster:
         for name in names:
             self._start_worker(name)
         for name in names:
-            await_that(lambda name=name: self._is_registered(name), self._folder / f"{name}.log")
+            await_that(partial(self._is_registered, name), self._folder / f"{name}.log")
         sys.stdout.write(f"{self._url}\n")
 
     def _start_master(self) -> None:
