@@ -36,7 +36,7 @@ from headgate.throttle.routing import Routing, pack  # noqa: E402
 from headgate.throttle.schemas import TRAFFIC  # noqa: E402
 from headgate.throttle.tables import throttle_tables  # noqa: E402
 
-DAY_S, DAY0_S, HOUR_S = 86_400, 1_767_571_200, 3600
+DAY_S, DAY0_S = 86_400, 1_767_571_200
 BROKERS, TENANTS = 4, 90
 BATCHES_PER_DAY = 288
 LIMIT, GROUP = 2, 50

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -64,21 +64,21 @@ def batches(output: Path) -> int:
     return int(str(rows[0]["n"])) if rows else 0
 
 
-def for_a_while(context: Callable[[], object]) -> None:
+def for_a_while(spoilt: Callable[[], AbstractContextManager[object]]) -> None:
     """The fault lasts so long."""
-    with context():  # type: ignore[attr-defined]
+    with spoilt():
         time.sleep(FAULT_S)
 
 
-def while_held(part: Part, spoilt: Callable[[], object], words: str) -> None:
+def while_held(part: Part, spoilt: Callable[[], AbstractContextManager[object]], words: str) -> None:
     """The part is stopped, something is spoilt, and it starts; it is mended when the part has said so."""
-    with part.held():
-        context = spoilt()
-        context.__enter__()  # type: ignore[attr-defined]
-        position = part.position
-    await_that(lambda: re.search(words, part.said_since(position)), words, PATIENCE_S, pause_s=1)
-    with part.held():
-        context.__exit__(None, None, None)  # type: ignore[attr-defined]
+    with ExitStack() as stack:
+        with part.held():
+            stack.enter_context(spoilt())
+            position = part.position
+        await_that(lambda: re.search(words, part.said_since(position)), words, PATIENCE_S, pause_s=1)
+        with part.held():
+            stack.close()
 
 
 def clock_off(traffic: Traffic, seconds: int) -> None:

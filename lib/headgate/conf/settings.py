@@ -323,8 +323,8 @@ class ProtocolSettings(Section):
         bool,
         Field(description="true or false"),
         Meaning(
-            "whether that gain has to be what is left of the pause, too: a burst of publishes sends some commands "
-            "instead of one each; the end of the pause tells the rest"
+            "true: another mark extends a pause at once only if that at least doubles what is left of it, so a burst "
+            "of publishes sends some commands instead of one each; the rest is told when the pause ends"
         ),
     ] = True
     hard_floor_pause_ms: Annotated[

@@ -175,7 +175,7 @@ def _written(table: DeltaTable, rows: pa.Table, now_ms: int) -> AddAction:
 def _old_files(table: DeltaTable, first_us: int) -> Deleted:
     """Files of which every row was appended before that; one that joins others is as old as the join."""
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    old = [file for file in files if _in_us(_MS, file["modification_time"]) < first_us]
+    old = [file for file in files if file["modification_time"] * 1000 < first_us]
     if old:
         now_ms = time.time_ns() // 1_000_000
         _commit(table, [RemoveAction(file["path"], True, now_ms, file["size_bytes"], {}) for file in old])

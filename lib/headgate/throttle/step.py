@@ -1,6 +1,7 @@
 """One step of a domain: events, limit changes and time in, state changed, marks and usage out. No clock, no engine."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -158,11 +159,9 @@ def _parts(
     of_event, of_dispatch = (np.searchsorted(cuts_ns, of_rows, side="right") for of_rows in (event_ns, dispatch_ns))
     ends = np.array([change.ends_group for change in limits], np.bool_)
     of_limit = np.where(ends, *(np.searchsorted(cuts_ns, at_ns, side=side) for side in ("right", "left")))
-    events_in, dispatches_in = (
-        _by_part(events, of_event, len(cuts_ns) + 1),
-        _by_part(dispatches, of_dispatch, len(cuts_ns) + 1),
-    )
-    limits_in: list[list[Change]] = [[] for _ in range(len(cuts_ns) + 1)]
+    count = len(cuts_ns) + 1
+    events_in, dispatches_in = _by_part(events, of_event, count), _by_part(dispatches, of_dispatch, count)
+    limits_in: list[list[Change]] = [[] for _ in range(count)]
     for change, of_change in zip(limits, of_limit.tolist(), strict=True):
         limits_in[of_change].append(change)
     parts: list[Part] = []
@@ -181,7 +180,7 @@ def _by_part(rows: pa.Table, part: Ints, parts: int) -> list[pa.Table]:
     """The rows of each part, in the order in which they are."""
     together = rows.take(pa.array(np.argsort(part, kind="stable")))
     ends = np.cumsum(np.bincount(part, minlength=parts)).tolist()
-    return [together.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
+    return [together.slice(start, end - start) for start, end in pairwise([0, *ends])]
 
 
 def _hours(done_ns: int, *instants: Ints) -> list[int]:

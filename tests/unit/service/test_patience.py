@@ -1,6 +1,8 @@
 """Who connects to headgate serve and does not ask, over real sockets."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
 import pytest
@@ -14,6 +16,22 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 class Impatient(PatientProtocol):
     PATIENCE_S: ClassVar[float] = 0.2
+
+
+@asynccontextmanager
+async def connected(app: Any) -> AsyncIterator[tuple[uvicorn.Server, asyncio.StreamReader, asyncio.StreamWriter]]:
+    """The app served, and a client of it, whose reader takes some 100 KiB by itself."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, http=Impatient, lifespan="off", log_level="error"))
+    serving = asyncio.ensure_future(server.serve())
+    while not server.started:  # noqa: ASYNC110  uvicorn does not say when it listens
+        await asyncio.sleep(0)
+    reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname())
+    try:
+        yield server, reader, writer
+    finally:
+        writer.close()
+        server.should_exit = True
+        await serving
 
 
 async def slow_answer(scope: Any, receive: Any, send: Any) -> None:
@@ -30,21 +48,12 @@ async def slow_answer(scope: Any, receive: Any, send: Any) -> None:
 )
 def test_who_brings_no_whole_request_is_closed_and_answers_have_their_time(answered: bool, then: bytes) -> None:
     async def play() -> bytes:
-        config = uvicorn.Config(slow_answer, port=0, http=Impatient, lifespan="off", log_level="error")
-        server = uvicorn.Server(config)
-        serving = asyncio.ensure_future(server.serve())
-        while not server.started:  # noqa: ASYNC110  uvicorn does not say when it listens
-            await asyncio.sleep(0)
-        reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname())
-        if answered:
-            writer.write(REQUEST)
-            await asyncio.wait_for(reader.readuntil(b"ok"), TIMEOUT_S)
-        writer.write(then)
-        received = await asyncio.wait_for(reader.read(), TIMEOUT_S)
-        writer.close()
-        server.should_exit = True
-        await serving
-        return received
+        async with connected(slow_answer) as (_, reader, writer):
+            if answered:
+                writer.write(REQUEST)
+                await asyncio.wait_for(reader.readuntil(b"ok"), TIMEOUT_S)
+            writer.write(then)
+            return await asyncio.wait_for(reader.read(), TIMEOUT_S)
 
     assert asyncio.run(play()) == b""
 
@@ -57,21 +66,11 @@ async def long_answer(scope: Any, receive: Any, send: Any) -> None:
 
 def test_who_asks_and_does_not_read_is_closed() -> None:
     async def play() -> None:
-        config = uvicorn.Config(long_answer, port=0, http=Impatient, lifespan="off", log_level="error")
-        server = uvicorn.Server(config)
-        serving = asyncio.ensure_future(server.serve())
-        while not server.started:  # noqa: ASYNC110  uvicorn does not say when it listens
-            await asyncio.sleep(0)
-        reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname(), limit=1)
-        writer.write(REQUEST)
-        async with asyncio.timeout(TIMEOUT_S):
-            while not server.server_state.connections:  # noqa: ASYNC110
+        async with connected(long_answer) as (server, _, writer), asyncio.timeout(TIMEOUT_S):
+            writer.write(REQUEST)
+            while not server.server_state.connections:  # noqa: ASYNC110  nor that somebody is there
                 await asyncio.sleep(0)
-            while server.server_state.connections:  # noqa: ASYNC110  nor when a connection is gone
+            while server.server_state.connections:  # noqa: ASYNC110  nor that nobody is any more
                 await asyncio.sleep(0)
-        del reader
-        writer.close()
-        server.should_exit = True
-        await serving
 
     asyncio.run(play())

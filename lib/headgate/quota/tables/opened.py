@@ -90,11 +90,11 @@ class QuotaTables:
 
     def _there(self, spec: TableSpec) -> Table:
         """A table that is away is not made anew: it may come back."""
-        return opened(getattr(self._locations, spec.name.removeprefix("rg_")), spec, None)
+        return self._opened(spec, is_there=True)
 
-    def _opened(self, spec: TableSpec) -> Table:
+    def _opened(self, spec: TableSpec, *, is_there: bool = False) -> Table:
         location = getattr(self._locations, spec.name.removeprefix("rg_"))
-        return opened(location, spec, self._settings.epoch_ms)
+        return opened(location, spec, None if is_there else self._settings.epoch_ms)
 
 
 def opened_config(output: str | PurePath, settings: QuotaSettings, by: str = "") -> ConfigStore:
