@@ -100,14 +100,21 @@ def check_writable(output: str, option: str = "--output") -> None:
         return
     above = next(folder for folder in (place, *place.parents) if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        why = "cannot be written to" if above.is_dir() else "is a file"
-        raise InputError(f"{option}: {output} cannot be made: {above} {why}; give another folder")
+        raise InputError(f"{option}: {output} cannot be written: {above} {_why_not(above)}")
     free = shutil.disk_usage(above).free
     if free < LEAST_FREE_BYTES:
         raise InputError(
             f"{option}: {above} has {free >> 20:,} MiB free; allowed: at least {LEAST_FREE_BYTES >> 20:,} MiB; make "
             "space, or give a folder on another disk"
         )
+
+
+def _why_not(place: Path) -> str:
+    if not place.is_dir():
+        return "is a file; give another folder"
+    if os.statvfs(place).f_flag & os.ST_RDONLY:
+        return "is on a disk that is read-only; look why, make it writable, or give another folder"
+    return "is not writable for this user; give it the right to, or give another folder"
 
 
 def check_tables_here(output: str) -> None:

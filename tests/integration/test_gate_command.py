@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
+from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from gate_clients import TIMEOUT_S, Client
 from gate_processes import COMMAND, ENVIRONMENT, Limiter, machine, started
 from headgate.protocol.schemas import DECISIONS
 from headgate.wire.throttle_pb2 import BaseCommand
+from real_broker import free_ports
 
 MARK = {
     "kind": "mark",
@@ -37,8 +39,9 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
 
 def test_limiters_drive_it_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "broker.conf").write_text("throttleProducerReceiptWaitTimeMillis=5000\n")
+    (metrics,) = free_ports(1)
     with (
-        machine("--conf-dir", str(tmp_path)) as (_, (port, control)),
+        machine("--conf-dir", str(tmp_path), "--metrics-port", str(metrics)) as (_, (port, control)),
         Client(port) as client,
         Limiter(control) as limiter,
     ):
@@ -55,6 +58,9 @@ def test_limiters_drive_it_line_by_line(tmp_path: Path) -> None:
         counts = limiter.say(kind="counts")
         assert counts["headgate.broker.throttle.receipt.count{outcome=in_time}"] == 1
         assert counts["headgate.broker.throttle.command.count{kind=start,reason=TOPIC_PUBLISH_RATE}"] == 1
+        with urlopen(f"http://127.0.0.1:{metrics}/metrics") as told:
+            start = 'headgate_broker_throttle_command_total{kind="start",reason="TOPIC_PUBLISH_RATE"} 1.0'
+            assert start in told.read().decode()
         unmark = {"connection": "c", "kind": "unmark", "reason": "TOPIC_PUBLISH_RATE", "ordinal": 1}
         assert limiter.say(**unmark, topic="u") == {"error": "unknown_producer"}
         assert limiter.say(connection="x", **MARK) == {"error": "unknown_connection"}

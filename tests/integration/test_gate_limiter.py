@@ -47,14 +47,16 @@ class Publishes:
 
 
 @contextmanager
-def limiter_of(tmp_path: Path, control: int) -> Iterator[Publishes]:
+def limiter_of(tmp_path: Path, control: int, status: int = 0) -> Iterator[Publishes]:
     (tmp_path / "limiter.py").write_text(program())
     command = [sys.executable, str(tmp_path / "limiter.py"), str(control)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield Publishes(process)
+        if status:
+            process.wait(TIMEOUT_S)
         process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 0
+        assert process.returncode == status
     finally:
         process.kill()
         process.wait()
@@ -119,3 +121,8 @@ def test_it_holds_who_exceeds_the_rate_and_nobody_else_and_releases_again(tmp_pa
 
             assert (paused["event"], paused["cause"], paused["topic"]) == ("reads_paused", "no_support", "t1")
             assert (resumed["event"], resumed["connection"]) == ("reads_resumed", "old")
+
+
+def test_it_ends_when_the_gate_is_away(tmp_path: Path) -> None:
+    with machine() as (gate, (_, control)), limiter_of(tmp_path, control, status=1):
+        gate.kill()

@@ -1,11 +1,13 @@
 """Places that cannot be meant, and the lock of a checkpoint."""
 
+import os
 import re
 
 import pytest
 
 from headgate.errors import InputError, StateError
-from headgate.places import check_places, sole_use
+from headgate.places import check_places, check_writable, sole_use
+from soak import Disk
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,16 @@ def test_other_places_are_taken(places):
 
 def test_the_name_of_a_topic_is_no_folder():
     check_places("publishes", "publishes", "publishes/checkpoint", files=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts a small disk")
+def test_a_disk_that_is_read_only_is_said_to_be(tmp_path):
+    with (
+        Disk(tmp_path / "disk") as disk,
+        disk.read_only(),
+        pytest.raises(InputError, match=r"--output: .*disk/out cannot be written: .*disk is on a disk that is read-"),
+    ):
+        check_writable(f"{disk.folder}/out")
 
 
 def test_a_checkpoint_has_one_job_at_a_time(tmp_path):

@@ -8,10 +8,10 @@ import resource
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import fields
 
-from headgate.conf import Conf, load_conf, protocol_settings
+from headgate.conf import Conf, MetricsSettings, load_conf, protocol_settings
 from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
@@ -21,9 +21,11 @@ from headgate.gate.decisions import DecisionReader
 from headgate.gate.gate_metrics import GateMetrics
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.receipts import ReceiptLog
+from headgate.gate.series import GateSeries
 from headgate.gate.server import Gate, listening
 from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
+from headgate.metrics import endpoint
 
 
 class LoopClock:
@@ -65,21 +67,22 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
     if arguments.mode == "machine":
         _in_range("--control-port", arguments.control_port, 0, MAX_PORT)
         broker = protocol_settings(Conf() if arguments.conf_dir is None else load_conf(arguments.conf_dir))
-        asyncio.run(_machine(settings, broker, arguments.control_port, say))
+        asyncio.run(_machine(settings, broker, arguments, say))
         return
     _in_range("--poll-ms", arguments.poll_ms, 1, MAX_POLL_MS)
     asyncio.run(_table(settings, arguments, say))
 
 
-async def _machine(settings: GateSettings, broker: BrokerSettings, control_port: int, say: Say) -> None:
+async def _machine(settings: GateSettings, broker: BrokerSettings, arguments: argparse.Namespace, say: Say) -> None:
     clock, metrics, counters = LoopClock(asyncio.get_running_loop()), GateMetrics(), Counters()
     feed = MachineFeed(broker, clock, metrics)
     gate = Gate(settings, feed, clock, counters, _line(say))
-    listener = listening(LOOPBACK, control_port, option="--control-port")
+    listener = listening(LOOPBACK, arguments.control_port, option="--control-port")
     limits = ControlLimits(token_ms=settings.handshake_timeout_ms)
-    async with control_on(listener, Port(feed, counters, clock, settings.token(), limits)):
-        say(f"gate: clients on {_place(gate.address)}, control on {_place(listener.getsockname()[:2])}")
-        await gate.serve(_stop_asked())
+    with _told(arguments, metrics, counters):
+        async with control_on(listener, Port(feed, counters, clock, settings.token(), limits)):
+            say(f"gate: clients on {_place(gate.address)}, control on {_place(listener.getsockname()[:2])}")
+            await gate.serve(_stop_asked())
     _say_counts(say, metrics, counters)
 
 
@@ -96,9 +99,14 @@ async def _table(settings: GateSettings, arguments: argparse.Namespace, say: Say
         receipts=None if arguments.receipts is None else ReceiptLog(arguments.receipts, say),
     )
     gate = Gate(settings, feed, clock, counters, _line(say))
-    say(f"gate: clients on {_place(gate.address)}, commands of {location}")
-    await gate.serve(_stop_asked())
+    with _told(arguments, counters):
+        say(f"gate: clients on {_place(gate.address)}, commands of {location}")
+        await gate.serve(_stop_asked())
     _say_counts(say, counters)
+
+
+def _told(arguments: argparse.Namespace, *counted: Counters) -> AbstractContextManager[None]:
+    return endpoint.listening(MetricsSettings(port=arguments.metrics_port), GateSeries(*counted).registry)
 
 
 def allow_descriptors(connections: int) -> None:

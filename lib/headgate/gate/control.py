@@ -29,14 +29,15 @@ class ControlLimits:
     """What limiters may take of the port.
 
     connections: at once. line_bytes: of a line. lines_a_turn: before clients and other limiters have their turn; until
-    all are answered nothing more is read of the connection. waiting_bytes: of answers and events that nobody reads.
-    wrong_lines: in wrong_lines_ms. token_ms: until the token is shown. silent_ms: without a byte, unless it subscribed.
+    all are answered nothing more is read of the connection. waiting_bytes: of answers and events that nobody reads;
+    2,000 names of 1,024 bytes are half of that. wrong_lines: in wrong_lines_ms. token_ms: until the token is shown.
+    silent_ms: without a byte, unless it subscribed.
     """
 
     connections: int = 100
     line_bytes: int = 65_536
     lines_a_turn: int = 100
-    waiting_bytes: int = 2**20
+    waiting_bytes: int = 2**22
     wrong_lines: int = 100
     wrong_lines_ms: int = 10_000
     token_ms: int = 3_000

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 
 from headgate.conf import MetricsSettings
 from headgate.errors import EndpointError
@@ -41,7 +41,8 @@ def serving(settings: MetricsSettings) -> Iterator[Metrics | None]:
 
 @contextmanager
 def listening(settings: MetricsSettings, registry: CollectorRegistry) -> Iterator[None]:
-    """What is in the registry, and UpkeepSeries, is told while the block runs; nothing if the port is 0.
+    """What is in the registry, UpkeepSeries and those of the process are told while the block runs; nothing if the port
+    is 0.
 
     Raises EndpointError.
     """
@@ -49,6 +50,7 @@ def listening(settings: MetricsSettings, registry: CollectorRegistry) -> Iterato
         yield
         return
     registry.register(UpkeepSeries())
+    ProcessCollector(registry=registry)
     try:
         server, thread = start_http_server(settings.port, settings.address, registry)
     except (OSError, UnicodeError) as error:

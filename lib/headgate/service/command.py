@@ -10,14 +10,16 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from headgate.conf import load_conf
+from headgate.conf import MetricsSettings, load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.engines.stops import handled
 from headgate.errors import EndpointError
 from headgate.hosts import addresses, is_loopback
+from headgate.metrics import endpoint
 from headgate.places import tried
 from headgate.service.admin import Admin
 from headgate.service.app import application
+from headgate.service.counted import Counted
 from headgate.service.pages.answers import Pages
 from headgate.service.pages.output import Output
 from headgate.service.patience import PatientProtocol
@@ -36,14 +38,18 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     is_tried = bool(tried(output))
     admin = Admin(output, quota, tokens, tell, is_tried=is_tried)
     pages = Pages(Output(output, quota), quota, output)
-    app = application(admin, pages, tokens, output, arguments.host)
+    app = Counted(application(admin, pages, tokens, output, arguments.host))
     server = uvicorn.Server(_config(app, arguments))
 
     def stop(*_: object) -> None:
         """Before uvicorn minds signals itself, and once more when it raises them again at its end."""
         server.should_exit = True
 
-    with handled(stop, signal.SIGTERM, signal.SIGINT), listening(arguments.host, arguments.port) as listener:
+    with (
+        handled(stop, signal.SIGTERM, signal.SIGINT),
+        endpoint.listening(MetricsSettings(port=arguments.metrics_port), app.registry),
+        listening(arguments.host, arguments.port) as listener,
+    ):
         scheme, address = "http" if arguments.tls_cert is None else "https", listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         tell(f"{scheme}://{host}:{address[1]}: the page and the resource groups of {output}")

@@ -7,10 +7,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class PatientProtocol(H11Protocol):
-    """A connection ends that brings no whole head of a request within PATIENCE_S, of connecting or of the last answer,
-    or that takes nothing of an answer for so long.
+    """A connection ends that brings no whole request within PATIENCE_S, of connecting or of the last answer, or that
+    takes nothing of an answer for so long.
 
-    Answers that are made, and bodies of requests, have as much time as they need.
+    Answers that are made have as much time as they need.
     """
 
     PATIENCE_S: ClassVar[float] = 10.0
@@ -47,5 +47,6 @@ class PatientProtocol(H11Protocol):
         super().on_response_complete()
 
     def _give_up(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
             self.transport.close()
+            self.loop.call_later(self.PATIENCE_S, self.transport.abort)  # what is written, nobody may take

@@ -58,6 +58,23 @@ def test_who_brings_no_whole_request_is_closed_and_answers_have_their_time(answe
     assert asyncio.run(play()) == b""
 
 
+async def answer_to_a_body(scope: Any, receive: Any, send: Any) -> None:
+    """Once all of it is there."""
+    while (message := await receive())["type"] == "http.request" and message["more_body"]:
+        pass
+    await slow_answer(scope, receive, send)
+
+
+@pytest.mark.parametrize(("body", "expected"), [(b"12", b""), (b"123", b"ok")])
+def test_a_body_that_does_not_come_is_not_waited_for(body: bytes, expected: bytes) -> None:
+    async def play() -> bytes:
+        async with connected(answer_to_a_body) as (_, reader, writer):
+            writer.write(b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n" + body)
+            return (await asyncio.wait_for(reader.read(), TIMEOUT_S))[-2:]
+
+    assert asyncio.run(play()) == expected
+
+
 async def long_answer(scope: Any, receive: Any, send: Any) -> None:
     """More than sockets hold."""
     await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
+from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
@@ -24,6 +25,7 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.quota.tables.opened import opened_config
 from headgate.service.app import MOST_BYTES
 from headgate.service.pages.views import VIEWS
+from real_broker import free_ports
 from unit.quota.places import tables
 
 LIB = Path(__file__).parents[3] / "lib"
@@ -256,6 +258,18 @@ def test_a_signal_ends_it_with_status_0(tmp_path, number):
         assert "--token-file" in json.loads(answer)["reason"]
         assert one.stop(number) == (0, "")
         assert one.said.splitlines() == ["no tokens: the admin API is off; --token-file switches it on", "stopped"]
+
+
+def test_answers_are_counted_for_prometheus(tmp_path):
+    (port,) = free_ports(1)
+    with service(tmp_path / "out", "--metrics-port", port) as one:
+        assert one.ask("GET", "/reasons", token=None)[0] == 200
+        assert [one.ask("GET", path, token=None)[0] for path in ("/a", "/b")] == [404, 404]
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as told:
+            lines = told.read().decode().splitlines()
+    found = {line for line in lines if line.startswith("headgate_serve_answers_total")}
+    assert found == {f'headgate_serve_answers_total{{status="{status}"}} {n}.0' for status, n in ((200, 1), (404, 2))}
+    assert any(line.startswith("process_start_time_seconds") for line in lines)
 
 
 def test_what_the_conf_says_of_tokens_and_updates_holds(tmp_path):

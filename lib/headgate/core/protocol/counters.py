@@ -31,6 +31,10 @@ class Counters:
             key = (name, labels)
             self._counts[key] = self._counts.get(key, 0) + amount
 
+    def counts(self) -> dict[tuple[str, Labels], int]:
+        """The counters by name and labels, as of now: they may rise in another thread."""
+        return self._counts.copy()
+
     def values(self) -> dict[str, int]:
         """The counters under their written names, `name{label=value,...}`."""
         return {_written(name, labels): count for (name, labels), count in self._counts.items()}

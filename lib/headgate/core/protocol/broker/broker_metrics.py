@@ -6,6 +6,7 @@ from headgate.core.protocol.reasons import Reason
 
 PUBLISH_LIMIT = "pulsar.broker.topic.publish.rate.limit.count"
 CONNECTION_LIMIT = "pulsar.broker.connection.rate_limit.count"
+TOPIC = "pulsar.topic"
 OPERATION = "pulsar.connection.rate_limit.operation.name"
 COMMANDS = "headgate.broker.throttle.command.count"
 RECEIPTS = "headgate.broker.throttle.receipt.count"
@@ -29,7 +30,7 @@ class BrokerMetrics(Counters):
 
     def breach(self, reason: Reason, topic: str) -> None:
         """A limiter began to hold a producer of `topic`, or the broker's was tripped by it."""
-        self.add(PUBLISH_LIMIT, (("pulsar.publish.rate_limiter", LIMITERS[reason]), ("pulsar.topic", topic)))
+        self.add(PUBLISH_LIMIT, (("pulsar.publish.rate_limiter", LIMITERS[reason]), (TOPIC, topic)))
 
     def reads(self, operation: str) -> None:
         """Reads `paused` or `resumed`; pending requests `throttled` or `unthrottled` the connection."""
