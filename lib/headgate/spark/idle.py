@@ -30,18 +30,18 @@ class Idle(StreamingQueryListener):
 
     def __init__(self, query: StreamingQuery) -> None:
         self._run_id = str(query.runId)
-        self._last = datetime.min.replace(tzinfo=UTC)
+        self.last = datetime.min.replace(tzinfo=UTC)
 
     @cached_property
     def _jlistener(self) -> Any:
         return SparkContext._jvm.PythonStreamingQueryListenerWrapper(_WithoutProgress(self))  # type: ignore[union-attr]
 
     def since(self, moment: datetime) -> bool:
-        return self._last >= moment
+        return self.last >= moment
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  Spark's name
         if str(event.runId) == self._run_id:
-            self._last = datetime.fromisoformat(event.timestamp)
+            self.last = datetime.fromisoformat(event.timestamp)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         pass

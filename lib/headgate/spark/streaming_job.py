@@ -1,5 +1,6 @@
 """One start of a job around its streaming query: what may begin, how it goes on, and an end between two batches."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from headgate.spark.feed import Feed
 from headgate.spark.idle import idle_of
 from headgate.spark.input.input_files import InputFiles
 from headgate.spark.input.sources import literal, path_exists
+from headgate.spark.silence import Silence
 from headgate.spark.sink import collected
 from headgate.tables.delta import PatientAppend, Tables
 
@@ -207,13 +209,18 @@ class StreamingJob:
         append = PatientAppend(self._ticks.append)
         interval_s = max(self._ticks.interval_ms / 1000, POLL_S)
         due_s = time.monotonic() + interval_s
+        silence = Silence(lambda: str(query.status["message"]), self._tell, self._schedule.interval_ms / 1000)
         with idle_of(self._spark, query) as idle:
             while query.isActive and not self._stop.wait(POLL_S):
+                silence.look((self._ended_batch, idle.last), time.monotonic())
                 if self._feed is not None:
                     self._feed.feed_beside()
                 if time.monotonic() >= due_s:
                     due_s = time.monotonic() + interval_s
                     append(self._ticks.due(idle.since(self._taken_at)))
+
+    def _tell(self, text: str) -> None:
+        sys.stderr.write(f"{self.name}: {text}\n")
 
 
 def refuse_another_checkpoint(spark: SparkSession, checkpoint: str, output: str, tables: Tables, *names: str) -> None:
