@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A real Prometheus on loopback that scrapes one endpoint each second as job `headgate`, for tests.
+# A real Prometheus on loopback that scrapes endpoints each second, for tests.
 #   tests/prometheus.sh start | stop | status
 #   tests/prometheus.sh promtool ARGUMENT...
 # Needs prometheus and promtool on the PATH, or apt-get and dpkg-deb: then start fetches Debian's package once (20 MB) without installing it.
 # Environment (all optional):
 #   PROMETHEUS_RUN            folder for data, logs and pid     .cache/prometheus-run
 #   PROMETHEUS_PORT                                             19090
-#   PROMETHEUS_TARGET         what it scrapes                   127.0.0.1:9464
+#   PROMETHEUS_TARGETS        what it scrapes, JOB=ADDRESS...   headgate=127.0.0.1:9464
 #   PROMETHEUS_START_TIMEOUT  seconds to wait                   30
 set -euo pipefail
 
@@ -14,9 +14,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/tests/prometheus-dist.sh"
 run=${PROMETHEUS_RUN:-$root/.cache/prometheus-run}
 port=${PROMETHEUS_PORT:-19090}
-target=${PROMETHEUS_TARGET:-127.0.0.1:9464}
+targets=${PROMETHEUS_TARGETS:-headgate=127.0.0.1:9464}
 timeout=${PROMETHEUS_START_TIMEOUT:-30}
-place="http://127.0.0.1:$port scraping $target" ready=ready unready=starting
+place="http://127.0.0.1:$port scraping $targets" ready=ready unready=starting
 
 is_ready() { curl --noproxy '*' -sf -m 5 "http://127.0.0.1:$port/-/ready" >/dev/null; }
 
@@ -28,9 +28,11 @@ launch() {
 global: {scrape_interval: 1s, scrape_timeout: 1s}
 rule_files: ["$root/conf/alerts.yml"]
 scrape_configs:
-  - job_name: headgate
-    static_configs: [{targets: ["$target"]}]
 END
+  local target
+  for target in $targets; do
+    printf '  - {job_name: %s, static_configs: [{targets: ["%s"]}]}\n' "${target%%=*}" "${target#*=}" >>"$run/prometheus.yml"
+  done
   nohup "$prometheus" --config.file="$run/prometheus.yml" --storage.tsdb.path="$run/data" --web.listen-address="127.0.0.1:$port" \
     >"$run/out.log" 2>&1 </dev/null &
 }

@@ -1,9 +1,10 @@
-"""The fixtures `prometheus`, a real Prometheus that scrapes one endpoint, and `promtool`, which judges its rules."""
+"""A real Prometheus that scrapes endpoints, a fixture that has it for one, and `promtool`, which judges its rules."""
 
 import json
 import math
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -19,10 +20,24 @@ UNAVAILABLE = 69
 
 
 class Prometheus(NamedTuple):
-    """Where it listens, and the port that it scrapes each second, as job `headgate`. Both on loopback."""
+    """Where it listens, and the ports that it scrapes each second, by the name of the job. All on loopback."""
 
     port: int
-    target_port: int
+    target_ports: dict[str, int]
+
+    @property
+    def target_port(self) -> int:
+        """Of the throttle job."""
+        return self.target_ports["headgate"]
+
+    def started(self, folder: Path) -> AbstractContextManager[None]:
+        """Prometheus while the block runs, with conf/alerts.yml as its rules."""
+        settings = {
+            "PROMETHEUS_PORT": self.port,
+            "PROMETHEUS_TARGETS": " ".join(f"{job}=127.0.0.1:{port}" for job, port in self.target_ports.items()),
+            "PROMETHEUS_RUN": folder / "run",
+        }
+        return started(SCRIPT.name, "Prometheus", START_TIMEOUT_S, folder, **settings)
 
     def api(self, path: str, **parameters: object) -> Any:
         """What its HTTP API says."""
@@ -42,18 +57,13 @@ class Prometheus(NamedTuple):
 
 @pytest.fixture(scope="session")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """With conf/alerts.yml as its rules.
+    """It scrapes one endpoint, as job `headgate`.
 
     Skips, with the script's own words, where no Prometheus is to be had: neither is it installed, nor is its package.
     """
-    server = Prometheus(*free_ports(2))
-    folder = tmp_path_factory.mktemp("prometheus")
-    settings = {
-        "PROMETHEUS_PORT": server.port,
-        "PROMETHEUS_TARGET": f"127.0.0.1:{server.target_port}",
-        "PROMETHEUS_RUN": folder / "run",
-    }
-    with started(SCRIPT.name, "Prometheus", START_TIMEOUT_S, folder, **settings):
+    port, target_port = free_ports(2)
+    server = Prometheus(port, {"headgate": target_port})
+    with server.started(tmp_path_factory.mktemp("prometheus")):
         yield server
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -237,29 +236,20 @@ class Disk:
         subprocess.run(["mount", "-o", "remount,rw", self.folder], check=True)
 
 
-def killed_and_restarted(pattern: str, away_s: float) -> None:
-    """Do kill -9 to the process whose command has `pattern`, and the same command again after `away_s`."""
-    pid = next(pid for pid, command in _commands() if re.search(pattern, command))
-    folder = Path(f"/proc/{pid}")
+def killed_and_restarted(pid_file: Path, away_s: float) -> None:
+    """Do kill -9 to the process of the file, and the same command again after `away_s`."""
+    folder = Path(f"/proc/{pid_file.read_text().strip()}")
     command = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     environment = dict(one.split(b"=", 1) for one in (folder / "environ").read_bytes().split(b"\0") if b"=" in one)
     where = (folder / "cwd").readlink()
-    os.kill(pid, signal.SIGKILL)
+    os.kill(int(folder.name), signal.SIGKILL)
     time.sleep(away_s)
-    subprocess.Popen(
-        command,
-        env=environment,
-        cwd=where,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+    start = '"$@" >>"$0" 2>&1 </dev/null & echo $!'  # not a child of this process, which nobody would wait for
+    words = ["sh", "-c", start, pid_file.with_name("restarted.log"), *command]
+    again = subprocess.run(
+        words, env=environment, cwd=where, stdout=subprocess.PIPE, start_new_session=True, check=True
     )
-
-
-def _commands() -> Iterator[tuple[int, str]]:
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    pid_file.write_bytes(again.stdout)
 
 
 @contextmanager
@@ -284,9 +274,12 @@ def missing(log: Path) -> Iterator[Path]:
 
 
 class Fault(NamedTuple):
-    """What happens to a part, and the words by which its screen names it while it lasts; None: nothing need be said."""
+    """What happens to a part. words: by which its screen names it, None: it cannot. metric: an expression of Prometheus
+    that gives a number then; SINCE in it is the time since it began.
+    """
 
     name: str
     part: Part
     befall: Callable[[], object]
     words: str | None
+    metric: str

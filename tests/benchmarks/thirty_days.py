@@ -1,6 +1,7 @@
 """What a job holds after a month: topics and connections that come and go, and what is kept of them.
 
     python tests/benchmarks/thirty_days.py [--days 30] [--topics 10000000] [--alive 100000] [--connections 1000000]
+        [--batches 96]
 
 Topics are born one after another, live for so long that `alive` are there at any time, and publish as long as they
 live, over connections that come and go as they do; two of three have a group. Each batch goes through routing, the
@@ -38,14 +39,13 @@ from headgate.throttle.tables import throttle_tables  # noqa: E402
 
 DAY_S, DAY0_S = 86_400, 1_767_571_200
 BROKERS, TENANTS = 4, 90
-BATCHES_PER_DAY = 288
 LIMIT, GROUP = 2, 50
 MOST = 1.2
 
 
 def traffic(batch: int, chance: np.random.Generator, sizes: dict[str, float]) -> Parsed:
     """Half of the topics that live in the batch publish in it, some of them too much."""
-    length_s = DAY_S // BATCHES_PER_DAY
+    length_s = DAY_S // int(sizes["batches"])
     newest = int(sizes["born_per_s"] * (batch + 1) * length_s + sizes["alive"])
     of = chance.choice(np.arange(newest - int(sizes["alive"]), newest), int(sizes["alive"]) // 2, replace=False)
     at_us = np.sort(chance.integers(0, length_s * 1_000_000, len(of))) + (DAY0_S + batch * length_s) * 1_000_000
@@ -85,10 +85,16 @@ def files_in(output: str) -> tuple[int, float]:
 
 def main() -> None:
     options = parser(__doc__)
-    for name, default in (("days", 30), ("topics", 10_000_000), ("alive", 100_000), ("connections", 1_000_000)):
+    for name, default in (
+        ("days", 30),
+        ("topics", 10_000_000),
+        ("alive", 100_000),
+        ("connections", 1_000_000),
+        ("batches", 96),
+    ):
         options.add_argument(f"--{name}", type=int, default=default, metavar="N")
     arguments = options.parse_args()
-    sizes = {"topics": arguments.topics, "alive": arguments.alive, "connections": arguments.connections}
+    sizes = {name: getattr(arguments, name) for name in ("topics", "alive", "connections", "batches")}
     sizes["born_per_s"] = arguments.topics / (arguments.days * DAY_S)
     operator = ThrottleOperator(Rules(slot_ms=1000, connection_topics=True))
     operator.load()
@@ -97,6 +103,7 @@ def main() -> None:
     rows = changes_table(limits())
     waiting = {key: [Block("changes", len(rows), encode(rows))] for key in routing.keys}
     about = f"{arguments.topics:,} topics in {arguments.days} days, {arguments.alive:,} alive"
+    about = f"{about}; {arguments.batches} batches a day, each of {arguments.alive // 2:,} publishes"
     with (
         Results("thirty_days", "A month of topics that come and go", about=about) as results,
         tempfile.TemporaryDirectory() as folder,
@@ -105,11 +112,11 @@ def main() -> None:
         days = []
         for day in range(arguments.days):
             began = time.process_time()
-            for batch in range(day * BATCHES_PER_DAY, (day + 1) * BATCHES_PER_DAY):
+            for batch in range(day * arguments.batches, (day + 1) * arguments.batches):
                 step(operator, routing, states, waiting, traffic(batch, chance, sizes), tables, batch)
             files, table_mb = files_in(folder)
             state_mb = sum(map(len, states.values())) / 2**20
-            cpu_s = (time.process_time() - began) / BATCHES_PER_DAY
+            cpu_s = (time.process_time() - began) / arguments.batches
             days.append((state_mb, cpu_s, resident_mb(), files, table_mb))
             results.row(
                 {
