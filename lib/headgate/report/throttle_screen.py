@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
+import pyarrow as pa
 from rich.console import Console
 
 from headgate.conf.resource_groups import ResourceGroups
@@ -21,6 +22,7 @@ from headgate.report.throttling.held_times import HELD_BY, OUT_UNTIL, WAITS
 from headgate.report.throttling.limiters import MARK_COUNTS, RAN_OUT_AT
 from headgate.report.throttling.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.throttling.unloading import OUTCOMES, Unloading, unloading
+from headgate.report.wrong_clocks import WrongClocks
 from headgate.tables.sums import Summed, Sums
 from headgate.throttle.tables import SCHEMAS
 
@@ -61,6 +63,8 @@ class Batch(Protocol):
     def dead_letters(self) -> int: ...
     @property
     def event_time_us(self) -> int | None: ...
+    @property
+    def progress(self) -> pa.Table: ...
 
 
 class Ended(NamedTuple):
@@ -95,6 +99,7 @@ class ThrottleScreen(Screen):
         self._clock = clock
         self._now = now
         self._is_recorded = recorded
+        self._wrong_clocks = WrongClocks()
         self._began_s = self._last_s = clock()
         self._rows = 0
         self._dead_letters = 0
@@ -123,6 +128,9 @@ class ThrottleScreen(Screen):
         else:
             words = " ".join(f"{name.replace(' ', '_')}={value.replace(',', '')!s}" for name, value in fields.items())
             self.say(f"{self._now():%Y-%m-%dT%H:%M:%SZ} {words}")
+        if not self._is_recorded:
+            for line in self._wrong_clocks.lines(batch.progress, self._now()):
+                self.say(f"throttle: {line}")
 
     def _reached(self, event_time_us: int | None) -> str:
         if event_time_us is None:

@@ -64,7 +64,8 @@ def _forget_limiters(domain: DomainState, hour: int) -> Ints:
     domain.limiters = {name: values[kept] for name, values in limiters.items()}
     domain.hour = domain.hour[kept]
     group_of = domain.limiters["group"]
-    domain.limiters["group"] = np.where(group_of >= 0, position[group_of], group_of)
+    has_group = group_of >= 0
+    group_of[has_group] = position[group_of[has_group]]
     domain.entry_limiter = position[domain.entry_limiter]
     domain.producer_topic = position[domain.producer_topic]
     domain.withheld["topic"] = position[domain.withheld["topic"]]

@@ -16,7 +16,14 @@ from headgate.report.next_steps import QUESTION
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.throttling.blame import throttling
-from headgate.throttle.schemas import DISPATCH_DECISIONS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE, UNLOAD_OUTCOMES
+from headgate.throttle.schemas import (
+    DISPATCH_DECISIONS,
+    MARKS,
+    PROGRESS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
+)
 from unit.report.empty_tables import empty_tables
 
 NOW = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
@@ -49,10 +56,26 @@ def screen_of(*clock_s, terminal, width=150):
     return ThrottleScreen(console, clock=lambda: next(clock), now=lambda: NOW), file
 
 
-def batch(batch_id=7, rows=120_000, late=0, dead_letters=2, event_time_us=NOW_US - 2_500_000):
+def batch(batch_id=7, rows=120_000, late=0, dead_letters=2, event_time_us=NOW_US - 2_500_000, progress=()):
     return SimpleNamespace(
-        batch_id=batch_id, rows=rows, late=late, dead_letters=dead_letters, event_time_us=event_time_us
+        batch_id=batch_id,
+        rows=rows,
+        late=late,
+        dead_letters=dead_letters,
+        event_time_us=event_time_us,
+        progress=pa.Table.from_pylist(progress, PROGRESS),
     )
+
+
+def test_a_live_job_names_brokers_with_wrong_clocks_and_a_run_of_recorded_rows_does_not():
+    ahead = [{"broker": "b", "rows": 1, "late": 0, "event_time_us": NOW_US + 3_600_000_000}]
+    screen, file = screen_of(1.5, terminal=True)
+    screen.batch(batch(progress=ahead), 0)
+    assert "throttle: b is 3,600 s ahead of the clock here" in file.getvalue()
+
+    recorded = io.StringIO()
+    ThrottleScreen(terminal_console(recorded), lambda: 0.0, lambda: NOW, recorded=True).batch(batch(progress=ahead), 0)
+    assert "ahead" not in recorded.getvalue()
 
 
 def test_a_terminal_gets_a_line_to_read():

@@ -230,6 +230,12 @@ def test_levels_of_dispatch(classic, messages, is_kept):
     assert is_kept == (domain is not None)
 
 
+def test_the_only_level_of_dispatch_is_forgotten_while_a_topic_waits_to_be_charged_to_another():
+    changes = [dispatch_limit("gold", 10), attach(A, "gold"), attach(A, None, at_us=5 * SECOND_US)]
+    domain = kept(changes, [[dispatches_block([dispatch(0, A)])], [tick_block(FIRST_US)]])
+    assert domain.dispatch.keys.to_pylist() == []
+
+
 def test_a_pair_of_topic_and_connection_is_told_again_after_an_hour_without_it():
     rows = [event(at_us, A) for at_us in (0, FIRST_US, FIRST_US + HOUR_US - 1)]
     rows += [

@@ -170,5 +170,6 @@ class DispatchState(StatePart):
             position = np.cumsum(levels) - 1
             self.keys = self.keys.filter(pa.array(levels))
             self.levels = {name: values[levels] for name, values in self.levels.items()}
-            self.level_of = np.where(self.level_of >= 0, position[self.level_of], self.level_of)
+            resolved = self.level_of >= 0
+            self.level_of[resolved] = position[self.level_of[resolved]]
             self.known_topics.group = position[self.known_topics.group]
