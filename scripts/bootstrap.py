@@ -58,7 +58,14 @@ def digest(content: bytes) -> str:
 
 
 def is_set_up() -> bool:
-    return PYTHON.exists() and read_state() == wanted_state()
+    try:
+        return PYTHON.exists() and read_state() == wanted_state()
+    except PermissionError as error:
+        raise SetupError(
+            f"this user cannot reach {error.filename}, or the Python that {VENV.name} was made with, in another user's "
+            f"folder: delete {VENV} and set it up with one that every user can run, such as that of the system "
+            "(PATH=/usr/bin:$PATH)"
+        ) from error
 
 
 def set_up() -> None:

@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics, start_http_server
 
 from headgate.conf import MetricsSettings
 from headgate.errors import EndpointError
 from headgate.metrics.counting import Metrics
 from headgate.metrics.upkeep_series import UpkeepSeries
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
+"""A series _created for each counter would be twice as many, and tell when the process began."""
 
 
 def url_of(settings: MetricsSettings) -> str:
@@ -56,8 +59,8 @@ def listening(settings: MetricsSettings, registry: CollectorRegistry) -> Iterato
     except (OSError, UnicodeError) as error:
         raise EndpointError(
             f"metrics: nothing can listen on {settings.address} port {settings.port}: {_why(error)}; allowed is an "
-            "address of this machine with a port that is free: give another one with --metrics-port, or in [metrics] "
-            "of headgate.toml, or end what uses it"
+            "address of this machine with a port that is free: give another one with --metrics-port (of a job also in "
+            "[metrics] of headgate.toml), or end what uses it"
         ) from error
     try:
         yield

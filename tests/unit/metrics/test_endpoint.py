@@ -43,7 +43,7 @@ def test_a_port_in_use_is_refused_with_what_to_do():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        told = rf"nothing can listen on 127.0.0.1 port {port}: Address already in use; allowed .* --metrics-port, or in"
+        told = rf"nothing can listen on 127.0.0.1 port {port}: Address already in use; allowed .* --metrics-port \(of"
         with pytest.raises(EndpointError, match=told), serving(settings(port=port)):
             pass
 

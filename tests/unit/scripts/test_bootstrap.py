@@ -1,7 +1,10 @@
 """Set-up runs when it has to, only then, and an interrupted one is done again from scratch."""
 
+import os
 import shutil
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import bootstrap
@@ -84,6 +87,28 @@ def test_a_disk_that_is_nearly_full_is_told_of_before_anything_is_installed(chec
         bootstrap.set_up()
     assert ran() == ["venv"]
     assert not bootstrap.is_set_up()
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """Root is nobody while the block runs."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+def test_a_python_of_another_user_is_told_of(checkout, ran) -> None:
+    bootstrap.set_up()
+    bin_ = bootstrap.PYTHON.parent
+    bin_.chmod(0)
+    with without_rights(), pytest.raises(steps.SetupError, match="this user cannot reach .*python, or the Python that"):
+        bootstrap.is_set_up()
+    bin_.chmod(0o700)
 
 
 def test_a_changed_lock_is_installed_into_the_same_venv(checkout, ran) -> None:
