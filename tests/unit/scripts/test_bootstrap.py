@@ -106,7 +106,10 @@ def test_a_python_of_another_user_is_told_of(checkout, ran) -> None:
     bootstrap.set_up()
     bin_ = bootstrap.PYTHON.parent
     bin_.chmod(0)
-    with without_rights(), pytest.raises(steps.SetupError, match="this user cannot reach .*python, or the Python that"):
+    with (
+        without_rights(),
+        pytest.raises(steps.SetupError, match=r"this user cannot reach .*python, or the Python that"),
+    ):
         bootstrap.is_set_up()
     bin_.chmod(0o700)
 
