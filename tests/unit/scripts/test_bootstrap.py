@@ -108,7 +108,7 @@ def test_a_python_of_another_user_is_told_of(checkout, ran) -> None:
     bin_.chmod(0)
     with (
         without_rights(),
-        pytest.raises(steps.SetupError, match=r"this user cannot reach .*python, or the Python that"),
+        pytest.raises(steps.SetupError, match=r"this user cannot reach .*python, or the Python"),
     ):
         bootstrap.is_set_up()
     bin_.chmod(0o700)
