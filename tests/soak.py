@@ -19,17 +19,17 @@ import confluent_kafka
 
 ROOT = Path(__file__).parents[1]
 RESTART_S = 2
-BROKERS, TOPICS = 3, 12
+BROKERS, TOPICS = 8, 24
 GOOD_PER_S, MALFORMED_PER_S = 200, 170
 TICK_S = 0.1
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sample(NamedTuple):
-    """Resident memory of a part, its children with it, at a time; life: how many it had before."""
+    """Resident memory of a part, with all processes that come of it, at a time; start: how often it has started."""
 
     at_s: float
-    life: int
+    start: int
     resident_bytes: int
 
 
@@ -38,9 +38,10 @@ class Part:
 
     def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
         self.name, self.screen = name, folder / f"{name}.log"
-        self.lives, self.samples = 0, list[Sample]()
+        self.starts, self.samples = 0, list[Sample]()
         self.command = list(command)
         self._is_over = self._is_held = False
+        self._starting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._supervise)
 
@@ -65,12 +66,15 @@ class Part:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Killed, and not started again while the block runs."""
-        self._is_held = True
+        with self._starting:
+            self._is_held = True
         self.kill()
         if self._process is not None:
             self._process.wait()
-        yield
-        self._is_held = False
+        try:
+            yield
+        finally:
+            self._is_held = False
 
     def said_since(self, position: int) -> str:
         """What is on its screen from there on."""
@@ -85,33 +89,36 @@ class Part:
         """Take its memory down."""
         process = self._process
         if process is not None and process.poll() is None:
-            self.samples.append(Sample(time.monotonic(), self.lives, _resident_bytes(process.pid)))
+            self.samples.append(Sample(time.monotonic(), self.starts, _resident_bytes(process.pid)))
 
     def slope_mb_per_h(self, settling_s: float) -> float | None:
-        """How fast memory grew in the longest life, once it had settled; None: none was long enough."""
-        slopes = []
-        for life in {sample.life for sample in self.samples}:
-            of_life = [sample for sample in self.samples if sample.life == life]
-            late = [sample for sample in of_life if sample.at_s - of_life[0].at_s > settling_s]
-            if late and late[-1].at_s - late[0].at_s > settling_s:
-                slopes.append((late[-1].at_s - late[0].at_s, _slope(late)))
-        return max(slopes)[1] if slopes else None
+        """How fast memory has grown since the last start, once settled; None: it has not run for twice as long."""
+        since = [sample for sample in self.samples if sample.start == self.starts]
+        late = [sample for sample in since if sample.at_s - since[0].at_s > settling_s]
+        return _slope(late) if late and late[-1].at_s - late[0].at_s > settling_s else None
 
     def _supervise(self) -> None:
         while not self._is_over:
-            if self._is_held:
+            process = self._start()
+            if process is None:
                 time.sleep(TICK_S)
                 continue
-            with self.screen.open("ab") as screen:
-                environment = os.environ | {"PYTHONPATH": str(ROOT / "lib")}
-                self._process = subprocess.Popen(
-                    self.command, cwd=ROOT, env=environment, stdout=screen, stderr=screen, start_new_session=True
-                )
-                self._process.wait()
-            self.lives += 1
+            process.wait()
             until_s = time.monotonic() + RESTART_S
             while not self._is_over and time.monotonic() < until_s:
                 time.sleep(TICK_S)
+
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        """None while it is held."""
+        with self._starting, self.screen.open("ab") as screen:
+            if self._is_held:
+                return None
+            self.starts += 1
+            environment = os.environ | {"PYTHONPATH": str(ROOT / "lib")}
+            self._process = subprocess.Popen(
+                self.command, cwd=ROOT, env=environment, stdout=screen, stderr=screen, start_new_session=True
+            )
+            return self._process
 
 
 def headgate(*arguments: str) -> list[str]:
@@ -119,14 +126,18 @@ def headgate(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "headgate", *arguments]
 
 
-def _resident_bytes(group: int) -> int:
-    total = 0
+def _resident_bytes(pid: int) -> int:
+    """Of the process and all below it: workers of Spark have groups of their own."""
+    parents, pages = dict[int, int](), dict[int, int]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
-                total += int(fields[21]) * _PAGE
-    return total
+            parents[int(stat.parent.name)], pages[int(stat.parent.name)] = int(fields[1]), int(fields[21])
+
+    def is_below(one: int) -> bool:
+        return one == pid or (one in parents and is_below(parents[one]))
+
+    return sum(count for one, count in pages.items() if is_below(one)) * _PAGE
 
 
 def _slope(samples: Sequence[Sample]) -> float:
@@ -138,12 +149,15 @@ def _slope(samples: Sequence[Sample]) -> float:
 
 
 class Traffic:
-    """Publishes and malformed rows to a topic of Kafka, so many a second; `sent` counts what Kafka has, once each."""
+    """Publishes and malformed rows to a topic of Kafka, so many a second.
+
+    sent: by topic the publishes, messages and bytes that Kafka has, once each. off_s: by broker how wrong its clock is.
+    """
 
     def __init__(self, servers: str, topic: str) -> None:
-        self.sent: Counter[str] = Counter()
+        self.sent: dict[str, Counter[str]] = {f"persistent://acme/shop/t-{n}": Counter() for n in range(TOPICS)}
         self.malformed = 0
-        self.clock_off_s = 0
+        self.off_s = dict.fromkeys(range(BROKERS), 0)
         self._topic, self._seq, self._is_over = topic, 0, threading.Event()
         self._producer = confluent_kafka.Producer(
             {"bootstrap.servers": servers, "enable.idempotence": True, "message.timeout.ms": 0, "linger.ms": 20}
@@ -175,12 +189,10 @@ class Traffic:
             self._producer.poll(0)
 
     def _publish(self) -> None:
-        """The last broker is the one whose clock goes wrong."""
         self._seq += 1
-        broker = self._seq % BROKERS
-        off_s = self.clock_off_s if broker == BROKERS - 1 else 0
-        topic = f"persistent://acme/shop/t-{self._seq % TOPICS}"
-        at = datetime.now(UTC) + timedelta(seconds=off_s)
+        broker, topic = self._seq % BROKERS, f"persistent://acme/shop/t-{self._seq % TOPICS}"
+        at = datetime.now(UTC) + timedelta(seconds=self.off_s[broker])
+        amounts = {"messages": 1 + self._seq % 3, "bytes": 100}
         row = {
             "event_time": at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
             "seq": self._seq,
@@ -189,11 +201,9 @@ class Traffic:
             "kind": "publish",
             "producer": f"p-{self._seq % 5}",
             "connection": f"c-{self._seq % 5}",
-            "messages": 1 + self._seq % 3,
-            "bytes": 100,
         }
-        self._send(json.dumps(row))
-        self.sent[topic] += 1
+        self._send(json.dumps(row | amounts))
+        self.sent[topic].update(amounts | {"publishes": 1})
 
     def _send(self, line: str) -> None:
         while True:
@@ -224,16 +234,20 @@ class Disk:
         with suppress(OSError), filler.open("wb") as file:
             while True:
                 file.write(bytes(2**20))
-        yield
-        filler.unlink()
+        try:
+            yield
+        finally:
+            filler.unlink()
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
         """Nothing can be written while the block runs. What is being written just then has to be through first."""
         while subprocess.run(["mount", "-o", "remount,ro", self.folder], capture_output=True, check=False).returncode:
             time.sleep(TICK_S)
-        yield
-        subprocess.run(["mount", "-o", "remount,rw", self.folder], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["mount", "-o", "remount,rw", self.folder], check=True)
 
 
 def killed_and_restarted(pid_file: Path, away_s: float) -> None:
@@ -259,8 +273,10 @@ def torn(folder: Path) -> Iterator[Path]:
     newest = max(files, key=lambda file: file.stat().st_mtime_ns)
     kept = newest.read_bytes()
     newest.write_bytes(kept[: len(kept) // 2])
-    yield newest
-    newest.write_bytes(kept)
+    try:
+        yield newest
+    finally:
+        newest.write_bytes(kept)
 
 
 @contextmanager
@@ -269,8 +285,10 @@ def missing(log: Path) -> Iterator[Path]:
     entry = sorted(log.glob("*.json"))[-2]
     aside = log.parent.parent / f"aside-{entry.name}"
     shutil.move(entry, aside)
-    yield entry
-    shutil.move(aside, entry)
+    try:
+        yield entry
+    finally:
+        shutil.move(aside, entry)
 
 
 class Fault(NamedTuple):
