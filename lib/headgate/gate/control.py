@@ -12,7 +12,7 @@ from typing import Any, cast
 from headgate.core.protocol.counters import Counters
 from headgate.errors import InvalidArgument
 from headgate.gate.connection import LINGER_MS
-from headgate.gate.control_rows import Opened, event_row, probe_row, row_of, told
+from headgate.gate.control_rows import Opened, Told, Unmarked, event_row, probe_row, row_of, told
 from headgate.gate.events import Event
 from headgate.gate.feed import GateClock, Timer
 from headgate.gate.machine_feed import MachineFeed
@@ -163,11 +163,13 @@ class Control(asyncio.Protocol):
                 self._has_subscribed = True
                 feed.listen(self._heard)
                 return _OK
-        said = told(row, feed.producers)
-        if isinstance(said, Opened):
-            refused = feed.open(said.connection, said.producer_id, *said.name)
-        else:
-            refused = feed.tell(*said)
+        match told(row, feed.producers):
+            case Opened(connection, producer_id, name):
+                refused = feed.open(connection, producer_id, *name)
+            case Unmarked(connection, reason, ordinal):
+                refused = feed.unmark_all(connection, reason, ordinal)
+            case Told(connection, make):
+                refused = feed.tell(connection, make)
         return _OK if refused is None else {"error": str(refused)}
 
     def _heard(self, connection: str, event: Event) -> None:

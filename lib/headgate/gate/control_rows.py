@@ -60,6 +60,8 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 }
 """How a value is read, by the field of an input. Producers have a name and a topic in its place."""
 _NAME = ("topic", "producer")
+_OF_ALL = {inputs.ConditionSet, inputs.Unmark}
+"""What may name no producer."""
 
 
 def row_of(line: bytes) -> dict[str, Any]:
@@ -88,7 +90,15 @@ class Told(NamedTuple):
     make: Making
 
 
-def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Opened | Told:
+class Unmarked(NamedTuple):
+    """An unmark of all producers of a connection."""
+
+    connection: str
+    reason: Reason
+    ordinal: Any
+
+
+def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Opened | Told | Unmarked:
     """What a limiter says. Numbers are the machine's to check, which refuses a producer that is not open, too.
 
     Raises InvalidArgument for another kind, unknown names, and values of another type.
@@ -105,8 +115,10 @@ def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Op
     if opens:
         return Opened(connection, _number(row, "producer_id"), _name(row))
     values = {name: _FIELDS[name](row.get(name)) for name in fields}
+    is_named = made not in _OF_ALL or any(name in row for name in _NAME)
+    if made is inputs.Unmark and not is_named:
+        return Unmarked(connection, **values)
     if has_producer:
-        is_named = made is not inputs.ConditionSet or "topic" in row
         values["producer"] = producers_of(connection).id_of(_name(row)) if is_named else None
     return Told(connection, lambda at_ms: made(at_ms=at_ms, **values))
 

@@ -95,6 +95,15 @@ class MachineFeed:
         """A limiter released the producer from its marks up to `ordinal`."""
         return self.tell(connection, lambda at_ms: inputs.Unmark(at_ms, producer, reason, ordinal))
 
+    def unmark_all(self, connection: str, reason: int, ordinal: int) -> BadInput | None:
+        """As `unmark`, for each producer that is open, also those that nothing holds."""
+        refused = None if connection in self._seats else self._refuse(BadInput.UNKNOWN_CONNECTION)
+        for producer in self.producers(connection).ids():
+            refused = self.unmark(connection, producer, reason, ordinal)
+            if refused is not None:
+                break
+        return refused
+
     def view(self, connection: str) -> PlainData | None:
         """Reads, holds and producers of a connection now, None where it is not there. throttle-protocol 19, probe"""
         if self.tell(connection, inputs.Probe) is not None:

@@ -31,6 +31,10 @@ class Producers:
         """It closed."""
         self._ids.pop(self._names.pop(id_), None)
 
+    def ids(self) -> list[int]:
+        """Of those that are open."""
+        return list(self._names)
+
     def id_of(self, name: ProducerName) -> int | None:
         """None where there is no such producer."""
         return self._ids.get(name)

@@ -10,7 +10,7 @@ from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import Cause, Command, CommandKind, ReadsResumed
 from headgate.core.protocol.reasons import Reason
 from headgate.errors import InvalidArgument
-from headgate.gate.control_rows import Told, event_row, row_of, told
+from headgate.gate.control_rows import Told, Unmarked, event_row, row_of, told
 from headgate.gate.events import Event, Joined, Left, Paused
 from headgate.gate.producers import ProducerName, Producers
 
@@ -52,6 +52,13 @@ def test_a_line_is_an_input_at_the_gates_time(row: dict[str, Any], expected: Inp
     said = told(row_of(json.dumps(row | {"connection": "c"}).encode()), producers_of)
     assert isinstance(said, Told)
     assert (said.connection, said.make(9)) == ("c", expected)
+
+
+def test_an_unmark_that_names_no_producer_is_for_all() -> None:
+    row = {"kind": "unmark", "connection": "c", "reason": GROUP, "ordinal": 2}
+    assert told(row, producers_of) == Unmarked("c", Reason.ResourceGroupProduceQuotaExceeded, 2)
+    with pytest.raises(InvalidArgument, match="topic: got None"):
+        told(row | {"producer": "p"}, producers_of)
 
 
 def test_a_producer_opens_with_its_number_and_its_name() -> None:

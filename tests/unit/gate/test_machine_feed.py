@@ -214,6 +214,18 @@ def test_one_timer_waits_however_many_commands_were_answered() -> None:
     assert driven.clock.waiting == 1
 
 
+def test_an_unmark_of_all_producers_releases_each_and_what_is_marked_late() -> None:
+    driven = Driven(supports=False)
+    driven.mark(producer=1, ordinal=5)
+    assert driven.feed.unmark_all("c", TOPIC, 9) is None
+
+    assert driven.link.taken() == ["on"]
+    assert driven.mark(producer=2, ordinal=8) == []
+    assert driven.mark(producer=2, ordinal=10) == ["off"]
+    assert driven.feed.unmark_all("c", TOPIC, 0) == BadInput.BAD_ORDINAL
+    assert driven.feed.unmark_all("other", TOPIC, 1) == BadInput.UNKNOWN_CONNECTION
+
+
 def test_what_a_machine_refuses_is_said() -> None:
     driven = Driven()
 
