@@ -21,7 +21,7 @@ def test_counters_are_summed_over_topics_and_have_underscores_for_dots() -> None
 
     assert {line for line in lines if not line.startswith("#")} == {
         'pulsar_broker_topic_publish_rate_limit_total{pulsar_publish_rate_limiter="topic"} 2.0',
-        "headgate_broker_reads_off_duration_total 700.0",
+        "headgate_broker_reads_off_duration_ms_total 700.0",
         "headgate_gate_unknown_command_total 1.0",
         'headgate_gate_connection_ended_total{why="idle"} 1.0',
     }
