@@ -173,6 +173,7 @@ class Control(asyncio.Protocol):
                 self._has_subscribed = True
                 feed.listen(self._heard)
                 return _OK
+        refused: str | None
         match told(row, feed.producers):
             case Opened(connection, producer_id, name):
                 refused = feed.open(connection, producer_id, *name)
