@@ -233,6 +233,9 @@ def test_a_gate_that_is_full_says_so_and_has_room_again() -> None:
 REFUSED = "headgate.gate.connection.refused.count{why=max_handshakes_per_address}"
 
 
+FIRST_REFUSED = "refused 1 since the last such line, the last from 127.0.0.2: --max-handshakes-per-address 5 is reached"
+
+
 def connected(port: int, source: str) -> socket.socket:
     one = socket.socket()
     one.settimeout(TIMEOUT_S)
@@ -242,7 +245,7 @@ def connected(port: int, source: str) -> socket.socket:
 
 
 def test_an_address_that_says_nothing_keeps_none_of_another_out(certificate: tuple[Path, Path]) -> None:
-    """Those above the bound are closed before TLS begins, and one line says so."""
+    """Those above the bound are closed before TLS begins, and lines count all of them."""
     cert, key = certificate
     trust = ssl.create_default_context(cafile=cert)
     with running(gate_of(tls_cert=cert, tls_key=key, max_handshakes_per_address=5)) as gate, ExitStack() as stack:
@@ -254,9 +257,7 @@ def test_an_address_that_says_nothing_keeps_none_of_another_out(certificate: tup
             client.round_trip()
 
             assert gate.do(gate.counters.values)[REFUSED] == 15
-            assert gate.said == [
-                "refused 1 since the last such line, now 127.0.0.2: --max-handshakes-per-address 5 is reached"
-            ]
+            assert gate.said[0] == FIRST_REFUSED
         for one in mute[:5]:
             one.close()
         gate.await_that(lambda: gate.gate.connections == 0, "the end of handshakes")
@@ -265,6 +266,8 @@ def test_an_address_that_says_nothing_keeps_none_of_another_out(certificate: tup
             trust.wrap_socket(plain, server_hostname="localhost") as client,
         ):
             assert client.version() is not None
+    counts = [int(line.split()[1]) for line in gate.said]
+    assert (counts[0], sum(counts)) == (1, 15)
 
 
 def test_a_handshake_that_fails_leaves_nothing_to_the_collector(certificate: tuple[Path, Path]) -> None:

@@ -66,6 +66,7 @@ def test_limiters_drive_it_line_by_line(tmp_path: Path) -> None:
         assert limiter.say(connection="x", **MARK) == {"error": "unknown_connection"}
         assert limiter.say(kind="probe", connection="x") == {"error": "unknown_connection"}
         assert "did you mean" in limiter.say(connection="c", kind="unmark", topics="t")["error"]
+        assert "connection: got {}" in limiter.say(kind="probe", connection={})["error"]
         assert "no JSON" in limiter.say_line(b"{\n")["error"]
         assert "65536 bytes" in limiter.say_line(b"x" * 70_000)["error"]
         assert limiter.is_closed()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -29,10 +30,13 @@ def program() -> str:
 
 
 class Publishes:
-    """The limiter's process. A line is what a producer has sent; what it prints is heard line by line."""
+    """The limiter's process, which `kill` ends. A line is what a producer has sent; what it prints is heard line by
+    line.
+    """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self.kill = process.kill
 
     def sent(self, connection: str, producer_id: int, messages: int) -> None:
         names = {"connection": connection, "topic": f"t{producer_id}", "producer": "p"}
@@ -121,6 +125,33 @@ def test_it_holds_who_exceeds_the_rate_and_nobody_else_and_releases_again(tmp_pa
 
             assert (paused["event"], paused["cause"], paused["topic"]) == ("reads_paused", "no_support", "t1")
             assert (resumed["event"], resumed["connection"]) == ("reads_resumed", "old")
+
+
+def test_a_limiter_that_is_started_again_releases_what_the_one_that_died_held(tmp_path: Path) -> None:
+    """A client that waits publishes nothing of which the new one could hear. It holds and releases as the first did."""
+    (tmp_path / "broker.conf").write_text("throttleProducerReceiptWaitTimeMillis=5000\n")
+    with (
+        machine("--conf-dir", str(tmp_path)) as (_, (port, control)),
+        Limiter(control) as asked,
+        GateConnection("127.0.0.1", port, "c") as connection,
+        producer_of(connection, 1) as greedy,
+    ):
+
+        def is_held() -> bool:
+            return bool(asked.say(kind="probe", connection="c")["producers"][0]["held"])
+
+        assert connection.wait_connected(TIMEOUT_S)
+        with limiter_of(tmp_path, control, status=-signal.SIGKILL) as first:
+            opened(first, asked, "c")
+            first.sent("c", 1, 100 * RATE)
+            await_that(greedy.is_throttled, "the command")
+            first.kill()
+        assert is_held()
+        with limiter_of(tmp_path, control) as second:
+            await_that(lambda: not is_held(), "the release of what the first held")
+            second.sent("c", 1, RATE + 50)
+            await_that(is_held, "a hold of the second")
+            await_that(lambda: not is_held(), "its release")
 
 
 def test_it_ends_when_the_gate_is_away(tmp_path: Path) -> None:

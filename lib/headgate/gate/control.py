@@ -2,7 +2,6 @@
 
 import asyncio
 import hmac
-import json
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,7 +11,17 @@ from typing import Any, cast
 from headgate.core.protocol.counters import Counters
 from headgate.errors import InvalidArgument
 from headgate.gate.connection import LINGER_MS
-from headgate.gate.control_rows import Opened, event_row, probe_row, row_of, told
+from headgate.gate.control_rows import (
+    Opened,
+    Told,
+    Unmarked,
+    connection_of,
+    event_line,
+    line_of,
+    probe_row,
+    row_of,
+    told,
+)
 from headgate.gate.events import Event
 from headgate.gate.feed import GateClock, Timer
 from headgate.gate.machine_feed import MachineFeed
@@ -156,28 +165,35 @@ class Control(asyncio.Protocol):
                 return feed.metrics.values() | self._port.counters.values()
             case {"kind": "connections"}:
                 return {"connections": feed.names()}
-            case {"kind": "probe", "connection": str(connection)}:
+            case {"kind": "probe"}:
+                connection = connection_of(row)
                 view = feed.view(connection)
                 return {"error": "unknown_connection"} if view is None else probe_row(view, feed.producers(connection))
             case {"kind": "subscribe"}:
                 self._has_subscribed = True
                 feed.listen(self._heard)
                 return _OK
-        said = told(row, feed.producers)
-        if isinstance(said, Opened):
-            refused = feed.open(said.connection, said.producer_id, *said.name)
-        else:
-            refused = feed.tell(*said)
+        refused: str | None
+        match told(row, feed.producers):
+            case Opened(connection, producer_id, name):
+                refused = feed.open(connection, producer_id, *name)
+            case Unmarked(connection, reason, ordinal):
+                refused = feed.unmark_all(connection, reason, ordinal)
+            case Told(connection, make):
+                refused = feed.tell(connection, make)
         return _OK if refused is None else {"error": str(refused)}
 
     def _heard(self, connection: str, event: Event) -> None:
-        row = event_row(connection, event)
-        if row is not None:
-            self._say(row)
+        line = event_line(connection, event)
+        if line is not None:
+            self._write(line)
             self._flush()
 
     def _say(self, row: Mapping[str, Any]) -> None:
-        self._out += _OK_LINE if row is _OK else json.dumps(row).encode() + b"\n"
+        self._write(_OK_LINE if row is _OK else line_of(row))
+
+    def _write(self, line: bytes) -> None:
+        self._out += line
         if len(self._out) >= _WRITE_BYTES:
             self._flush()
 

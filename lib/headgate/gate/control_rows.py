@@ -5,6 +5,7 @@ gate's, and with names of producers and reasons.
 import difflib
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from headgate.core.protocol.broker import inputs
@@ -18,6 +19,7 @@ from headgate.errors import InvalidArgument
 from headgate.gate.events import Event, Joined, Left, Paused
 from headgate.gate.machine_feed import Making
 from headgate.gate.producers import ProducerName, Producers
+from headgate.gate.session import MAX_NAME_BYTES
 from headgate.protocol import feeding
 
 _OF_CLIENTS = {inputs.Connect, inputs.Receipt, inputs.Close}
@@ -43,8 +45,14 @@ def _trips(value: Any) -> list[Trip]:
 
 def _reason(value: Any) -> Reason:
     if value not in list(REASONS):
-        raise InvalidArgument(f"reason: got {value!r}; allowed are {', '.join(REASONS)}")
+        raise InvalidArgument(f"reason: got {_cut(value)}; allowed are {', '.join(REASONS)}")
     return REASONS[value]
+
+
+def _trigger(value: Any) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise InvalidArgument(f"trigger: got {_cut(value)}; allowed: true, which it is where it is left out, or false")
+    return value is not False
 
 
 def _as_it_is(value: Any) -> Any:
@@ -53,13 +61,16 @@ def _as_it_is(value: Any) -> Any:
 
 _FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "trips": _trips,
-    "trigger": lambda value: value is not False,
+    "trigger": _trigger,
     "reason": _reason,
     "ordinal": _as_it_is,
     "buckets": _buckets,
 }
 """How a value is read, by the field of an input. Producers have a name and a topic in its place."""
+SHOWN_CHARS = 100
 _NAME = ("topic", "producer")
+_OF_ALL = {inputs.ConditionSet, inputs.Unmark}
+"""What may name no producer."""
 
 
 def row_of(line: bytes) -> dict[str, Any]:
@@ -71,6 +82,11 @@ def row_of(line: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise InvalidArgument(f"got a {type(row).__name__}; allowed: one JSON object a line")
     return row
+
+
+def connection_of(row: Mapping[str, Any]) -> str:
+    """Raises InvalidArgument where it names none."""
+    return _text(row, "connection", "the name of a connection")
 
 
 class Opened(NamedTuple):
@@ -88,16 +104,24 @@ class Told(NamedTuple):
     make: Making
 
 
-def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Opened | Told:
+class Unmarked(NamedTuple):
+    """An unmark of all producers of a connection."""
+
+    connection: str
+    reason: Reason
+    ordinal: Any
+
+
+def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Opened | Told | Unmarked:
     """What a limiter says. Numbers are the machine's to check, which refuses a producer that is not open, too.
 
     Raises InvalidArgument for another kind, unknown names, and values of another type.
     """
     kind = row.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InvalidArgument(f"kind: got {kind!r}; allowed are {', '.join(KINDS)}")
+        raise InvalidArgument(f"kind: got {_cut(kind)}; allowed are {', '.join(KINDS)}")
     made = KINDS[kind]
-    connection = _text(row, "connection", "the name of a connection")
+    connection = connection_of(row)
     fields = [name for name in made.__slots__ if name in _FIELDS]
     has_producer = "producer" in made.__slots__
     opens = ("producer_id",) if made is inputs.Open else ()
@@ -105,8 +129,10 @@ def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Op
     if opens:
         return Opened(connection, _number(row, "producer_id"), _name(row))
     values = {name: _FIELDS[name](row.get(name)) for name in fields}
+    is_named = made not in _OF_ALL or any(name in row for name in _NAME)
+    if made is inputs.Unmark and not is_named:
+        return Unmarked(connection, **values)
     if has_producer:
-        is_named = made is not inputs.ConditionSet or "topic" in row
         values["producer"] = producers_of(connection).id_of(_name(row)) if is_named else None
     return Told(connection, lambda at_ms: made(at_ms=at_ms, **values))
 
@@ -119,15 +145,43 @@ def _name(row: Mapping[str, Any]) -> ProducerName:
 def _text(row: Mapping[str, Any], name: str, allowed: str) -> str:
     value = row.get(name)
     if not isinstance(value, str):
-        raise InvalidArgument(f"{name}: got {value!r}; allowed: {allowed}")
+        raise InvalidArgument(f"{name}: got {_cut(value)}; allowed: {allowed}")
+    try:
+        length = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(
+            f"{name}: got {_cut(value)}, which UTF-8 cannot encode; allowed: {allowed}, without half a surrogate pair"
+        ) from error
+    if length > MAX_NAME_BYTES:
+        raise InvalidArgument(
+            f"{name}: got {_cut(value)} of {length} bytes; allowed: {allowed}, of up to {MAX_NAME_BYTES} bytes"
+        )
     return value
+
+
+def _cut(value: Any) -> str:
+    """It as an error shows it."""
+    written = repr(value)
+    return written if len(written) <= SHOWN_CHARS else f"{written[:SHOWN_CHARS]}..."
 
 
 def _number(row: Mapping[str, Any], name: str) -> int:
     value = row.get(name)
     if type(value) is not int:
-        raise InvalidArgument(f"{name}: got {value!r}; allowed: an integer from 0 to 2^63-1")
+        raise InvalidArgument(f"{name}: got {_cut(value)}; allowed: an integer from 0 to 2^63-1")
     return value
+
+
+@lru_cache(maxsize=1)
+def event_line(connection: str, event: Event) -> bytes | None:
+    """`event_row` as a line, which is made once for all who hear of the event in turn."""
+    row = event_row(connection, event)
+    return None if row is None else line_of(row)
+
+
+def line_of(row: Mapping[str, Any]) -> bytes:
+    """A row as it is sent."""
+    return json.dumps(row).encode() + b"\n"
 
 
 def event_row(connection: str, event: Event) -> dict[str, Any] | None:
@@ -165,7 +219,7 @@ def probe_row(view: PlainData, producers: Producers) -> dict[str, Any]:
 def _objects(value: Any, name: str, keys: set[str]) -> list[Mapping[str, Any]]:
     items = [] if value is None else value
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise InvalidArgument(f"{name}: got {value!r}; allowed: a list of objects with {', '.join(sorted(keys))}")
+        raise InvalidArgument(f"{name}: got {_cut(value)}; allowed: a list of objects with {', '.join(sorted(keys))}")
     for item in items:
         _refuse_unknown(item, keys, name)
     return items
@@ -176,4 +230,4 @@ def _refuse_unknown(row: Mapping[str, Any], known: set[str], where: str) -> None
         if name not in known:
             near = difflib.get_close_matches(name, sorted(known), n=1)
             remedy = f"did you mean {near[0]}?" if near else "leave it out"
-            raise InvalidArgument(f"{where}: got {name!r}; allowed are {', '.join(sorted(known))}; {remedy}")
+            raise InvalidArgument(f"{where}: got {_cut(name)}; allowed are {', '.join(sorted(known))}; {remedy}")

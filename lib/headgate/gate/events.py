@@ -10,7 +10,7 @@ from headgate.gate.producers import ProducerName
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A client has come. Its machine is new: no producer is open, and ordinals begin at 1."""
+    """A client has come. Its machine is new: no producer is open, and nothing holds it."""
 
     at_ms: int
     supports: bool

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from headgate.core.protocol.broker import inputs
-from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.broker_metrics import REJECTED, BrokerMetrics
 from headgate.core.protocol.broker.connection import Connection
 from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
@@ -20,17 +20,30 @@ Making = Callable[[int], Input]
 """An input, made of the time at which it acts."""
 
 
+MAX_PRODUCERS = 10_000
+TOO_MANY_PRODUCERS = "too_many_producers"
+
+
 class MachineFeed:
     """What machines emit is done at once: commands go to the client, and its reads go off and on.
 
     Everything acts at the gate's clock, and timers fire once their millisecond is over. All methods are to be called
     from the gate's event loop.
 
+    Arguments: `max_producers`, that are open on a connection at once.
     Attributes: `metrics`, of all connections.
     Source: PIP-385, throttle-protocol 7
     """
 
-    def __init__(self, settings: BrokerSettings, clock: GateClock, metrics: BrokerMetrics) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: GateClock,
+        metrics: BrokerMetrics,
+        *,
+        max_producers: int = MAX_PRODUCERS,
+    ) -> None:
+        self._max_producers = max_producers
         self.metrics = metrics
         self._settings = settings
         self._clock = clock
@@ -70,13 +83,16 @@ class MachineFeed:
         """Tell it nothing more."""
         self._heard = [one for one in self._heard if one != heard]
 
-    def open(self, connection: str, producer: int, topic: str, name: str = "") -> BadInput | None:
-        """A producer opened: its id, and its name on its topic."""
+    def open(self, connection: str, producer: int, topic: str, name: str = "") -> str | None:
+        """A producer opened: its id, and its name on its topic. Why it was refused, None where it was not."""
         seat = self._seats.get(connection)
         if seat is None:
             return self._refuse(BadInput.UNKNOWN_CONNECTION)
         if not seat.producers.allows(producer, ProducerName(topic, name)):
             return self._refuse(BadInput.DUPLICATE_PRODUCER)
+        if seat.producers.id_of(ProducerName(topic, name)) is None and len(seat.producers) >= self._max_producers:
+            self.metrics.add(REJECTED, (("error", TOO_MANY_PRODUCERS),))
+            return f"{TOO_MANY_PRODUCERS}: {self._max_producers} of a connection may be open at once; close others"
         refused = seat.tell(lambda at_ms: inputs.Open(at_ms, producer, topic))
         if refused is None:
             seat.producers.add(producer, ProducerName(topic, name))
@@ -94,6 +110,15 @@ class MachineFeed:
     def unmark(self, connection: str, producer: int, reason: int, ordinal: int) -> BadInput | None:
         """A limiter released the producer from its marks up to `ordinal`."""
         return self.tell(connection, lambda at_ms: inputs.Unmark(at_ms, producer, reason, ordinal))
+
+    def unmark_all(self, connection: str, reason: int, ordinal: int) -> BadInput | None:
+        """As `unmark`, for each producer that is open, also those that nothing holds."""
+        refused = None if connection in self._seats else self._refuse(BadInput.UNKNOWN_CONNECTION)
+        for producer in self.producers(connection).ids():
+            refused = self.unmark(connection, producer, reason, ordinal)
+            if refused is not None:
+                break
+        return refused
 
     def view(self, connection: str) -> PlainData | None:
         """Reads, holds and producers of a connection now, None where it is not there. throttle-protocol 19, probe"""

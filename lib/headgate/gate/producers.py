@@ -19,6 +19,9 @@ class Producers:
         self._ids: dict[ProducerName, int] = {}
         self._names: dict[int, ProducerName] = {}
 
+    def __len__(self) -> int:
+        return len(self._names)
+
     def allows(self, id_: int, name: ProducerName) -> bool:
         """Whether nothing else has that id or that name."""
         return self._ids.get(name, id_) == id_ and self._names.get(id_, name) == name
@@ -30,6 +33,10 @@ class Producers:
     def remove(self, id_: int) -> None:
         """It closed."""
         self._ids.pop(self._names.pop(id_), None)
+
+    def ids(self) -> list[int]:
+        """Of those that are open."""
+        return list(self._names)
 
     def id_of(self, name: ProducerName) -> int | None:
         """None where there is no such producer."""

@@ -7,8 +7,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from headgate.core.protocol.broker.broker_metrics import TOPIC
+from headgate.core.protocol.broker.broker_metrics import READS_OFF, TOPIC
 from headgate.core.protocol.counters import Counters
+
+_UNITS = {READS_OFF: f"{READS_OFF}.ms"}
+"""Names that have their unit here alone: throttle-protocol 14 writes them without."""
 
 
 class GateSeries(Collector):
@@ -25,7 +28,7 @@ class GateSeries(Collector):
         for counters in self._counted:
             for (name, labels), count in counters.counts().items():
                 told = tuple((_series_name(label), value) for label, value in labels if label != TOPIC)
-                sums[_series_name(name.removesuffix(".count"))][told] += count
+                sums[_series_name(_UNITS.get(name, name).removesuffix(".count"))][told] += count
         for name, totals in sorted(sums.items()):
             names = [label for label, _ in next(iter(totals))]
             family = CounterMetricFamily(name, "As the gate prints it at its end.", labels=names)

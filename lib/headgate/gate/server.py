@@ -13,6 +13,7 @@ from headgate.errors import EndpointError
 from headgate.gate.admission import Admission, Refusal
 from headgate.gate.connection import ENDED, LINGER_MS, REFUSED, ClientConnection, Host
 from headgate.gate.feed import Feed, GateClock
+from headgate.gate.refusals import Refusals
 from headgate.gate.session import Rules, refusal
 from headgate.gate.settings import GateSettings
 from headgate.hosts import addresses
@@ -26,8 +27,6 @@ SOCKET_BUFFER_BYTES = 65_536
 KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
 """A client that does not answer for 30 s has vanished: seconds, seconds, probes, ms. Linux has all of them."""
 BREATH_S = 0.1
-QUIET_MS = 10_000
-"""At least as long from one line about connections that were refused to the next."""
 
 
 class Gate:
@@ -35,7 +34,7 @@ class Gate:
     another. Whom these keep out is refused before TLS begins.
 
     Files of certificate and token are read, and the port is bound, when it is made: `address` is where it listens.
-    Arguments: `say`, hears of connections that are refused, at most once in QUIET_MS.
+    Arguments: `say`, hears of connections that are refused, as Refusals says it.
     Raises EndpointError if nothing can listen there, ConfError for files that cannot be used.
     """
 
@@ -43,9 +42,7 @@ class Gate:
         self, settings: GateSettings, feed: Feed, clock: GateClock, counters: Counters, say: Callable[[str], None]
     ) -> None:
         self._settings = settings
-        self._say = say
-        self._refused = 0
-        self._quiet_until_ms = 0
+        self._refusals = Refusals(clock, say)
         self._admission = Admission(
             connections=settings.max_connections,
             handshakes=settings.max_handshakes,
@@ -82,6 +79,7 @@ class Gate:
         finally:
             await _cancelled(accepting, stopped)
             self._listener.close()
+            self._refusals.end()
             await self._end_all()
             await _cancelled(fed)
         for task in done:
@@ -105,11 +103,7 @@ class Gate:
     def _refuse(self, client: socket.socket, address: str, why: Refusal) -> None:
         limit = f"--{why.replace('_', '-')} {getattr(self._settings, why)}"
         self._host.counters.add(REFUSED, (("why", why),))
-        self._refused += 1
-        now_ms = self._host.clock.now_ms()
-        if now_ms >= self._quiet_until_ms:
-            self._say(f"refused {self._refused} since the last such line, now {address}: {limit} is reached")
-            self._refused, self._quiet_until_ms = 0, now_ms + QUIET_MS
+        self._refusals.add(address, limit)
         with client, suppress(OSError):
             client.setblocking(False)
             if self._tls is None:

@@ -10,7 +10,7 @@ from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import Cause, Command, CommandKind, ReadsResumed
 from headgate.core.protocol.reasons import Reason
 from headgate.errors import InvalidArgument
-from headgate.gate.control_rows import Told, event_row, row_of, told
+from headgate.gate.control_rows import Told, Unmarked, event_line, event_row, row_of, told
 from headgate.gate.events import Event, Joined, Left, Paused
 from headgate.gate.producers import ProducerName, Producers
 
@@ -54,6 +54,13 @@ def test_a_line_is_an_input_at_the_gates_time(row: dict[str, Any], expected: Inp
     assert (said.connection, said.make(9)) == ("c", expected)
 
 
+def test_an_unmark_that_names_no_producer_is_for_all() -> None:
+    row = {"kind": "unmark", "connection": "c", "reason": GROUP, "ordinal": 2}
+    assert told(row, producers_of) == Unmarked("c", Reason.ResourceGroupProduceQuotaExceeded, 2)
+    with pytest.raises(InvalidArgument, match="topic: got None"):
+        told(row | {"producer": "p"}, producers_of)
+
+
 def test_a_producer_opens_with_its_number_and_its_name() -> None:
     row = NAMED | {"kind": "open", "connection": "d", "producer_id": 1}
     assert told(row, producers_of) == ("d", 1, ("t", "p"))
@@ -85,6 +92,39 @@ def test_commands_are_heard_by_clients_alone() -> None:
     assert event_row("c", command) is None
 
 
+def test_names_of_1024_bytes_are_allowed_and_longer_ones_are_not() -> None:
+    row = {"kind": "open", "connection": "c", "topic": "é" * 512, "producer_id": 1}
+    assert told(row, producers_of) == ("c", 1, ("é" * 512, ""))
+    with pytest.raises(InvalidArgument, match=r"producer: got .* of 1025 bytes; allowed: .* up to 1024 bytes"):
+        told(row | {"producer": "p" * 1025}, producers_of)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"kind": "x" * 60_000},
+        {"kind": "publish", "connection": ["x" * 60_000]},
+        {"kind": "open", "connection": "c", "topic": "t", "producer_id": "x" * 60_000},
+        {"kind": "unmark", "connection": "c", "topic": "t", "reason": "x" * 60_000},
+        {"kind": "mark", "connection": "c", "topic": "t", "trips": ["x" * 60_000]},
+        {"kind": "mark", "connection": "c", "topic": "t", "trigger": "x" * 60_000},
+        {"kind": "publish", "connection": "c", "topic": "t", "x" * 60_000: 1},
+        {"kind": "publish", "connection": "c", "topic": "x" * 60_000},
+    ],
+    ids=lambda row: list(row)[-1][:20],
+)
+def test_an_error_shows_the_first_100_characters_of_a_value(row: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match=r"got \[?'x{98,99}\.\.\.") as refused:
+        told(row, producers_of)
+    assert len(str(refused.value)) < 500
+
+
+def test_an_event_is_written_once_for_all_who_hear_it() -> None:
+    event = Joined(1, supports=True)
+    assert event_line("c", event) is event_line("c", event)
+    assert json.loads(event_line("c", event) or b"") == event_row("c", event)
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -110,6 +150,17 @@ def test_commands_are_heard_by_clients_alone() -> None:
         ),
         ('{"kind": "open", "connection": "c", "topic": "t", "producer_id": []}', "producer_id: got []"),
         ('{"kind": "mark", "connection": "c", "topic": "t", "trips": [{"n": 1}]}', "trips: got 'n'"),
+        (
+            '{"kind": "mark", "connection": "c", "topic": "t", "trigger": "false"}',
+            "trigger: got 'false'; allowed: true",
+        ),
+        ('{"kind": "mark", "connection": "c", "topic": "t", "trigger": 0}', "trigger: got 0"),
+        ('{"kind": "publish", "connection": "\\ud800"}', "connection: got .* which UTF-8 cannot encode"),
+        ('{"kind": "publish", "connection": "c", "topic": "\\ud800"}', "topic: got .* which UTF-8 cannot encode"),
+        (
+            '{"kind": "publish", "connection": "c", "topic": "t", "producer": "x\\udfff"}',
+            "producer: got .* which UTF-8 cannot encode",
+        ),
     ],
     ids=str,
 )

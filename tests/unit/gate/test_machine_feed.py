@@ -214,6 +214,18 @@ def test_one_timer_waits_however_many_commands_were_answered() -> None:
     assert driven.clock.waiting == 1
 
 
+def test_an_unmark_of_all_producers_releases_each_and_what_is_marked_late() -> None:
+    driven = Driven(supports=False)
+    driven.mark(producer=1, ordinal=5)
+    assert driven.feed.unmark_all("c", TOPIC, 9) is None
+
+    assert driven.link.taken() == ["on"]
+    assert driven.mark(producer=2, ordinal=8) == []
+    assert driven.mark(producer=2, ordinal=10) == ["off"]
+    assert driven.feed.unmark_all("c", TOPIC, 0) == BadInput.BAD_ORDINAL
+    assert driven.feed.unmark_all("other", TOPIC, 1) == BadInput.UNKNOWN_CONNECTION
+
+
 def test_what_a_machine_refuses_is_said() -> None:
     driven = Driven()
 
@@ -277,6 +289,20 @@ def test_names_and_ids_of_producers_belong_together() -> None:
     assert driven.feed.producers("c").id_of(ProducerName("t1", "other")) is None
     assert driven.feed.open("c", 10, "t1", "other") is None
     assert driven.feed.open("d", 1, "t1") == BadInput.UNKNOWN_CONNECTION
+
+
+def test_a_connection_has_as_many_producers_as_are_allowed_and_room_again_for_one_that_closed() -> None:
+    driven = Driven()
+    feed = MachineFeed(BrokerSettings(), driven.clock, driven.feed.metrics, max_producers=2)
+    for connection in ("c", "d"):
+        feed.join(connection, Told(), supports=True)
+        assert [feed.open(connection, producer, f"t{producer}") for producer in (1, 2)] == [None, None]
+    assert feed.open("c", 3, "t3") == "too_many_producers: 2 of a connection may be open at once; close others"
+    assert feed.metrics.values()["headgate.input.rejected.count{error=too_many_producers}"] == 1
+    assert feed.producers("c").id_of(ProducerName("t3", "")) is None
+    assert feed.open("c", 2, "t2") is None
+    assert feed.tell("c", lambda at_ms: CloseProducer(at_ms, 2)) is None
+    assert feed.open("c", 3, "t3") is None
 
 
 turns = st.lists(st.tuples(st.integers(1, 400), st.sampled_from((0, 1, 2)), st.integers(0, 100)), max_size=30)

@@ -8,6 +8,14 @@ from headgate.gate.gate_metrics import GateMetrics
 from headgate.gate.series import GateSeries
 
 
+def test_topics_above_the_limit_are_counted_together() -> None:
+    metrics = GateMetrics(max_topics=2)
+    for topic in ("t", "u", "v", "w", "t"):
+        metrics.breach(Reason.TopicProduceQuotaExceeded, topic)
+    counted = "pulsar.broker.topic.publish.rate.limit.count{pulsar.publish.rate_limiter=topic,pulsar.topic=%s}"
+    assert metrics.values() == {counted % "t": 2, counted % "u": 1, counted % "other topics": 2}
+
+
 def test_counters_are_summed_over_topics_and_have_underscores_for_dots() -> None:
     machines, counters = GateMetrics(), Counters()
     series = GateSeries(machines, counters)
@@ -21,7 +29,7 @@ def test_counters_are_summed_over_topics_and_have_underscores_for_dots() -> None
 
     assert {line for line in lines if not line.startswith("#")} == {
         'pulsar_broker_topic_publish_rate_limit_total{pulsar_publish_rate_limiter="topic"} 2.0',
-        "headgate_broker_reads_off_duration_total 700.0",
+        "headgate_broker_reads_off_duration_ms_total 700.0",
         "headgate_gate_unknown_command_total 1.0",
         'headgate_gate_connection_ended_total{why="idle"} 1.0',
     }
