@@ -1,6 +1,7 @@
-"""Hosts that services listen on: their addresses, and whether other machines can reach them."""
+"""Hosts that services listen on, whether other machines can reach them, and how many files may be open."""
 
 import ipaddress
+import resource
 import socket
 from typing import Any
 
@@ -23,3 +24,12 @@ def addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[An
             "that has one; correct it"
         ) from error
     return [(family, address) for family, _, _, _, address in found]
+
+
+def allow_files(wanted: int) -> int:
+    """See to it that so many files and sockets can be open, or as many as the system allows. How many can be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and allowed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return allowed

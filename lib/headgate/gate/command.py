@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import ctypes
 import gc
-import resource
 import signal
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from headgate.gate.series import GateSeries
 from headgate.gate.server import Gate, listening
 from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
+from headgate.hosts import allow_files
 from headgate.metrics import endpoint
 
 
@@ -112,13 +112,11 @@ def _told(arguments: argparse.Namespace, *counted: Counters) -> AbstractContextM
 def allow_descriptors(connections: int) -> None:
     """See to it that so many sockets can be open. Raises ConfError where the system does not allow it."""
     wanted = connections + OTHER_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and wanted > hard:
-        got = f"--max-connections and --max-handshakes: got {connections} together; this process may open {hard} files"
-        allowed = f"allowed: up to {hard - OTHER_DESCRIPTORS}; give fewer, or raise the limit (ulimit -n)"
+    files = allow_files(wanted)
+    if files < wanted:
+        got = f"--max-connections and --max-handshakes: got {connections} together; this process may open {files} files"
+        allowed = f"allowed: up to {files - OTHER_DESCRIPTORS}; give fewer, or raise the limit (ulimit -n)"
         raise ConfError([f"{got}; {allowed}"])
-    if soft != resource.RLIM_INFINITY and wanted > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def leave_start_to_itself() -> None:

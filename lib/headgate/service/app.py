@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.core.quota.admin.request import ABSENT, BASE, Request, Response, bearer_token, refusal
 from headgate.service.access import LoopbackNames, SafeHeaders, TokenNeeded
 from headgate.service.admin import Admin
+from headgate.service.bounds import AtOnce
 from headgate.service.described import description
 from headgate.service.pages.answers import Pages
 from headgate.service.pages.routes import page_routes
@@ -24,9 +25,9 @@ MOST_BYTES: Final = 1 << 16
 """Of a request's body; those of the admin API have some hundred."""
 
 
-def application(admin: Admin, pages: Pages, tokens: frozenset[str], output: str, host: str) -> ASGIApp:
+def application(admin: Admin, pages: Pages, tokens: frozenset[str], output: str, host: str, *, most: int) -> ASGIApp:
     """All that is served. tokens: with some, every request needs one of them; without, it has to be meant for this
-    machine. host: on which the service listens.
+    machine. host: on which the service listens. most: requests at once.
     """
     routes: list[BaseRoute] = [Mount(BASE.rstrip("/"), app=_AdminApi(admin)), Route("/openapi.json", _described)]
     routes += page_routes(pages, output)
@@ -37,7 +38,7 @@ def application(admin: Admin, pages: Pages, tokens: frozenset[str], output: str,
         app.add_middleware(TokenNeeded, tokens=tokens, refused=unauthorized)
     else:
         app.add_middleware(LoopbackNames, host=host)
-    return SafeHeaders(app)  # around what answers an error of our own, too
+    return SafeHeaders(AtOnce(app, most))  # around what answers an error of our own, too
 
 
 class _AdminApi:

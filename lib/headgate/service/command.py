@@ -14,18 +14,20 @@ from headgate.conf import MetricsSettings, load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.engines.stops import handled
 from headgate.errors import EndpointError
-from headgate.hosts import addresses, is_loopback
+from headgate.hosts import addresses, allow_files, is_loopback
 from headgate.metrics import endpoint
 from headgate.places import tried
 from headgate.service.admin import Admin
 from headgate.service.app import application
+from headgate.service.bounds import BoundedServer
 from headgate.service.counted import Counted
 from headgate.service.pages.answers import Pages
 from headgate.service.pages.output import Output
 from headgate.service.patience import PatientProtocol
 
-_MOST_CONNECTIONS = 1000
-"""More at once are refused with 503, before file descriptors run out."""
+_MOST = 1000
+"""Of connections and of requests that are answered. As many files again may be open for tables."""
+_BACKLOG = 2048
 _LAST_ANSWERS_S = 5
 
 
@@ -38,8 +40,9 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     is_tried = bool(tried(output))
     admin = Admin(output, quota, tokens, tell, is_tried=is_tried)
     pages = Pages(Output(output, quota), quota, output)
-    app = Counted(application(admin, pages, tokens, output, arguments.host))
-    server = uvicorn.Server(_config(app, arguments))
+    most = allow_files(2 * _MOST) // 2
+    app = Counted(application(admin, pages, tokens, output, arguments.host, most=most))
+    server = BoundedServer(_config(app, arguments), PatientProtocol, most, app.refused.inc)
 
     def stop(*_: object) -> None:
         """Before uvicorn minds signals itself, and once more when it raises them again at its end."""
@@ -72,8 +75,6 @@ def _config(app: ASGIApp, arguments: argparse.Namespace) -> uvicorn.Config:
         server_header=False,
         lifespan="off",
         ws="none",
-        http=PatientProtocol,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=_LAST_ANSWERS_S,
         ssl_certfile=arguments.tls_cert,
         ssl_keyfile=arguments.tls_key,
@@ -122,9 +123,11 @@ def listening(host: str, port: int) -> socket.socket:
     """Raises EndpointError where nothing can listen."""
     family, address = addresses(host, port)[0]
     try:
-        return socket.create_server(address[:2], family=family)
+        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         raise EndpointError(
             f"nothing can listen on {host} port {port}: {error.strerror or error}; allowed: an address of this machine "
             "with a free port; give another one with --port or --host, or end what uses it"
         ) from error
+    listener.setblocking(False)
+    return listener

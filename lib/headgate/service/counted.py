@@ -5,13 +5,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class Counted:
-    """Answers, by status, as they begin."""
+    """Answers, by status, as they begin; and connections that are refused."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.registry = CollectorRegistry()
         self._app = app
         self._answers = Counter(
             "headgate_serve_answers", "Answers to requests, by status.", ["status"], registry=self.registry
+        )
+        self.refused = Counter(
+            "headgate_serve_refused_connections", "Connections above the bound, closed.", registry=self.registry
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,9 +1,11 @@
 """How fast what a window held back leaves when it is over: at most twice as fast as the producer wrote before."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from headgate.client import ProducerThrottledError
-from headgate.client.release import LEAST_PER_S, Release
+from headgate.client.release import LEAST_PER_S, SECOND_MS, Release
 from unit.client.doubles import SOON_S, ToldLibrary, scene_of
 
 
@@ -55,9 +57,43 @@ def test_what_was_written_since_the_last_release_counts_once_a_second_is_over():
     release.hold(2000, 1999)
     assert written(release, 2000) == 1000
     release.hold(2900, 2001)
-    assert written(release, 2900) == 2000, "1000 in less than a second"
-    release.hold(22_000, 2901)
-    assert written(release, 22_000) == 300, "3000 in 20 s"
+    assert (written(release, 2900), release.due_ms(2900)) == (0, 3000), "the second is used up"
+    assert written(release, 3000) == 2000, "1000 in a second"
+    release.hold(23_000, 3001)
+    assert written(release, 23_000) == 200, "2000 in 20 s"
+
+
+def test_what_a_window_leaves_of_a_second_may_be_written_and_then_what_the_rate_allows():
+    release = Release(0)
+    steady(release, 0, 1000, 100)
+    release.hold(1000, 999)
+    assert written(release, 1000, most=150) == 150
+    release.hold(1800, 1100)
+    assert (written(release, 1900), release.due_ms(1900)) == (50, 2000)
+    assert (written(release, 2000), written(release, 3000)) == (400, 800), "200 in a second, and twice as many"
+
+
+@given(
+    per_s=st.integers(0, 100),
+    steps=st.lists(st.tuples(st.integers(0, 1500), st.integers(0, 1500)), max_size=10),
+)
+@example(per_s=10, steps=[(0, 50)] * 10)
+def test_no_second_has_more_than_twice_what_one_before_had_whatever_the_windows(per_s, steps):
+    """Of a producer with a backlog; each step is a wait and a window."""
+    release, at_ms, seconds, began_ms = Release(0), 2500, [], -SECOND_MS
+    steady(release, 0, at_ms, per_s)
+    for wait_ms, window_ms in [(0, 1), *steps]:
+        end_ms = at_ms + wait_ms + window_ms
+        release.hold(end_ms, at_ms + wait_ms)
+        for looked_ms in (end_ms, end_ms + 300):
+            if count := written(release, looked_ms):
+                if looked_ms >= began_ms + SECOND_MS:
+                    began_ms = looked_ms
+                    seconds.append(0)
+                seconds[-1] += count
+        at_ms = end_ms + 300
+    for number, count in enumerate(seconds):
+        assert count <= max(LEAST_PER_S, 2 * max([per_s, *seconds[:number]]))
 
 
 def test_a_second_in_which_less_is_written_than_might_be_ends_it():
@@ -109,6 +145,16 @@ def test_the_wait_for_the_next_second_is_told_once_without_windows():
     assert written(release, 9000) == 2 * LEAST_PER_S
     release.hold(9900, 9300)
     assert (release.waited_ms(9600), release.waited_ms(9900)) == (300, 0)
+
+
+def test_the_wait_for_the_next_second_goes_on_after_a_window_within_it():
+    release = Release(0)
+    steady(release, 0, 1000, 10)
+    release.hold(1000, 999)
+    assert written(release, 1000) == LEAST_PER_S
+    release.hold(1500, 1300)
+    release.hold(1600, 1400)
+    assert (release.waited_ms(1550), release.waited_ms(1700), release.waited_ms(2500)) == (300, 100, 300)
 
 
 def test_what_waits_for_its_second_until_it_times_out_was_throttled():

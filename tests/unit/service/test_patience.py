@@ -1,13 +1,18 @@
-"""Who connects to headgate serve and does not ask, over real sockets."""
+"""Who connects to headgate serve and does not ask, or with too many others, over real sockets."""
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import uvicorn
 
+from headgate.service.bounds import AtOnce, BoundedServer
+from headgate.service.counted import Counted
 from headgate.service.patience import PatientProtocol
 
 TIMEOUT_S = 30.0
@@ -19,19 +24,30 @@ class Impatient(PatientProtocol):
 
 
 @asynccontextmanager
+async def served(app: Any, most: int = 100, **tls: Any) -> AsyncIterator[tuple[uvicorn.Server, Counted, Any]]:
+    """The app, what is counted, and the address."""
+    counted = Counted(AtOnce(app, most))
+    config = uvicorn.Config(counted, lifespan="off", log_level="error", timeout_graceful_shutdown=1, **tls)
+    server = BoundedServer(config, Impatient, most, counted.refused.inc)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        serving = asyncio.ensure_future(server.serve([listener]))
+        try:
+            yield server, counted, listener.getsockname()
+        finally:
+            server.should_exit = True
+            await serving
+
+
+@asynccontextmanager
 async def connected(app: Any) -> AsyncIterator[tuple[uvicorn.Server, asyncio.StreamReader, asyncio.StreamWriter]]:
     """The app served, and a client of it, whose reader takes some 100 KiB by itself."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, http=Impatient, lifespan="off", log_level="error"))
-    serving = asyncio.ensure_future(server.serve())
-    while not server.started:  # noqa: ASYNC110  uvicorn does not say when it listens
-        await asyncio.sleep(0)
-    reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname())
-    try:
-        yield server, reader, writer
-    finally:
-        writer.close()
-        server.should_exit = True
-        await serving
+    async with served(app) as (server, _, address):
+        reader, writer = await asyncio.open_connection(*address)
+        try:
+            yield server, reader, writer
+        finally:
+            writer.close()
 
 
 async def slow_answer(scope: Any, receive: Any, send: Any) -> None:
@@ -91,3 +107,68 @@ def test_who_asks_and_does_not_read_is_closed() -> None:
                 await asyncio.sleep(0)
 
     asyncio.run(play())
+
+
+async def ended(address: Any, said: bytes = b"") -> bytes:
+    """All that a connection says up to its end."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        writer.write(said)
+        return await asyncio.wait_for(reader.read(), TIMEOUT_S)
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+def test_a_connection_above_the_bound_is_closed_and_silent_ones_make_room(has_tls: bool, certificates: Path) -> None:
+    """Also before TLS has begun: there an answer would need a handshake, so all are silent."""
+    tls: dict[str, Any] = {
+        "ssl_certfile": certificates / "broker.pem",
+        "ssl_keyfile": certificates / "key.pem",
+    }
+
+    async def play() -> tuple[float | None, float | None, bytes]:
+        async with served(slow_answer, most=2, **(tls if has_tls else {})) as (_, counted, address):
+            silent = [asyncio.ensure_future(ended(address)) for _ in range(5)]
+            assert await asyncio.gather(*silent) == [b""] * 5
+            context = ssl.create_default_context(cafile=certificates / "broker.pem") if has_tls else None
+            reader, writer = await asyncio.open_connection(*address, ssl=context)
+            writer.write(REQUEST)
+            answer = await asyncio.wait_for(reader.readuntil(b"ok"), TIMEOUT_S)
+            writer.close()
+            registry = counted.registry
+            refused = registry.get_sample_value("headgate_serve_refused_connections_total")
+            return refused, registry.get_sample_value("headgate_serve_answers_total", {"status": "200"}), answer[-2:]
+
+    assert asyncio.run(play()) == (3, 1, b"ok")
+
+
+def test_a_request_above_the_bound_gets_503_and_both_answers_are_counted() -> None:
+    """The first client has gone; its answer is made all the same."""
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def held_answer(scope: Any, receive: Any, send: Any) -> None:
+        asked.set()
+        await may_answer.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def play() -> tuple[bytes, list[float | None]]:
+        async with served(held_answer, most=1) as (server, counted, address):
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(REQUEST)
+            await asyncio.wait_for(asked.wait(), TIMEOUT_S)
+            writer.close()
+            async with asyncio.timeout(TIMEOUT_S):
+                while server.server_state.connections:  # noqa: ASYNC110  nobody says that the client has gone
+                    await asyncio.sleep(0)
+            answer = await ended(address, REQUEST)
+            may_answer.set()
+            while server.server_state.tasks:  # noqa: ASYNC110  nor that it is answered
+                await asyncio.sleep(0)
+            name = "headgate_serve_answers_total"
+            return answer[9:12], [counted.registry.get_sample_value(name, {"status": one}) for one in ("200", "503")]
+
+    assert asyncio.run(play()) == (b"503", [1, 1])

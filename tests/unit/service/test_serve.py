@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import random
+import select
 import shutil
 import signal
 import socket
@@ -11,7 +12,7 @@ import ssl
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -35,10 +36,14 @@ TIMEOUT_S = 60
 
 
 class Service:
-    """A process of it on a free port. said: its lines so far."""
+    """A process of it on a free port, with a low limit on open files, which it may raise to the hard one.
 
-    def __init__(self, *arguments):
-        command = [sys.executable, "-m", "headgate", "serve", *map(str, arguments), "--port", "0"]
+    said: its lines so far.
+    """
+
+    def __init__(self, *arguments, files="hard"):
+        command = ["bash", "-c", f'ulimit -Sn 100; ulimit -Hn {files}; exec "$@"', "bash"]
+        command += [sys.executable, "-m", "headgate", "serve", *map(str, arguments), "--port", "0"]
         environment = os.environ | {"PYTHONPATH": str(LIB)}
         self.process = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
@@ -70,8 +75,8 @@ class Service:
 
 
 @contextmanager
-def service(*arguments):
-    one = Service(*arguments)
+def service(*arguments, **limits):
+    one = Service(*arguments, **limits)
     try:
         yield one
     finally:
@@ -227,6 +232,23 @@ def test_slow_clients_do_not_keep_others_waiting(served):
     finally:
         for one in slow:
             one.close()
+
+
+def test_half_of_the_files_that_may_be_open_can_be_connections(tmp_path):
+    (port,) = free_ports(1)
+    with service(tmp_path / "out", "--metrics-port", port, files=200) as one, ExitStack() as clients:
+        host, _, number = one.address.partition(":")
+        address = host, int(number)
+        there = [clients.enter_context(socket.create_connection(address, TIMEOUT_S)) for _ in range(150)]
+        while len(there) > 100:
+            closed, _, _ = select.select(there, [], [], TIMEOUT_S)
+            assert closed
+            there = [client for client in there if client not in closed]
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as told:
+            lines = told.read().decode().splitlines()
+        clients.close()
+        assert one.stop() == (0, "")
+    assert "headgate_serve_refused_connections_total 50.0" in lines
 
 
 def test_it_starts_before_the_job_and_goes_on_once_there_are_tables(tmp_path):

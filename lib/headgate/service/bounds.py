@@ -1,0 +1,104 @@
+"""How much of `headgate serve` there is at once: connections, and requests that are answered."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headgate.service.patience import PatientProtocol
+
+ACCEPTS_A_TURN = 32
+"""Then the clients that are there have their turn, however many come."""
+BREATH_S = 0.1
+_TOO_MANY = "Too many requests are being answered; ask again later.\n"
+
+
+class AtOnce:
+    """At most `most` requests are answered at once, also of clients that have gone; further ones get 503."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app, self._most = app, most
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._under_way >= self._most:
+            await PlainTextResponse(_TOO_MANY, 503)(scope, receive, send)
+            return
+        self._under_way += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._under_way -= 1
+
+
+class BoundedServer(uvicorn.Server):
+    """At most `most` connections are open, those included that have not asked yet; one more is closed at once, before
+    TLS, and `refused` is called. TLS has the protocol's PATIENCE_S to begin.
+
+    uvicorn alone takes connections in until no descriptor is left, and gives TLS 60 s.
+    The socket that it runs with does not block.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, protocol: type[PatientProtocol], most: int, refused: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._protocol, self._most, self._refused = protocol, most, refused
+        self._clients: set[socket.socket] = set()
+        """All that are open, and some that are closed."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections in. Source: uvicorn.Server"""
+        self.servers = []  # of asyncio's own there are none
+        for listener in sockets or []:
+            self._begin(self._accept(listener))
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more in, and end. Source: uvicorn.Server"""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await super().shutdown(sockets)
+
+    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                for _ in range(ACCEPTS_A_TURN):
+                    client, _ = await asyncio.get_running_loop().sock_accept(listener)
+                    self._take_in(client)
+                await asyncio.sleep(0)
+            except OSError:  # no descriptor is left, or the client has gone again
+                await asyncio.sleep(BREATH_S)
+
+    def _take_in(self, client: socket.socket) -> None:
+        if len(self._clients) >= self._most:
+            self._clients = {one for one in self._clients if one.fileno() >= 0}
+        if len(self._clients) >= self._most:
+            self._refused()
+            client.close()
+        else:
+            self._clients.add(client)
+            self._begin(self._connect(client))
+
+    async def _connect(self, client: socket.socket) -> None:
+        loop, tls = asyncio.get_running_loop(), self.config.ssl
+
+        def protocol() -> PatientProtocol:
+            return self._protocol(self.config, self.server_state, self.lifespan.state, loop)
+
+        patience_s = None if tls is None else self._protocol.PATIENCE_S
+        try:
+            await loop.connect_accepted_socket(protocol, client, ssl=tls, ssl_handshake_timeout=patience_s)
+        except OSError:  # of TLS, too, and of its timeout
+            client.close()
