@@ -24,8 +24,13 @@ class InLibrary:
         """Since when it is counted how many are done with; None until it is full."""
         self._moved_ms = now_ms
 
-    def is_full(self, now_ms: int) -> bool:
-        """Whether there is no room for one more."""
+    @property
+    def is_full(self) -> bool:
+        """Whether one more found no room, and none has come since."""
+        return self._is_full
+
+    def take(self, now_ms: int) -> bool:
+        """The library has one more, if there is room for it; whether there is."""
         if not self._held:
             self._moved_ms = now_ms
         self._end_if_stopped(now_ms)
@@ -33,11 +38,8 @@ class InLibrary:
             self._is_full = True
             if self._full_ms is None:
                 self._full_ms, self._done = now_ms, 0
-        return self._is_full
-
-    def take(self) -> None:
-        """The library has one more; it was asked whether it is full."""
-        self._held += 1
+        self._held += not self._is_full
+        return not self._is_full
 
     def drop(self, now_ms: int, *, is_failed: bool = False) -> bool:
         """It is done with one; whether there is room again where there was none."""

@@ -223,8 +223,7 @@ class RateLimitedProducer:
         deadline = time.monotonic() + timeout_s
         while not (is_handed_over := self._wait_handed_over(min(FLUSH_S, _left(deadline)))) and _left(deadline):
             with self._lock:
-                now_ms = max(self._clock.now_ms(), self._machine.client.now_ms)
-                is_full = any(one.is_full(now_ms) for one in self._in_library.values())
+                is_full = any(one.is_full for one in self._in_library.values())
             if is_full:
                 self._library.flush(min(FLUSH_S, _left(deadline)))
         if is_handed_over and _left(deadline):
@@ -378,10 +377,9 @@ class RateLimitedProducer:
             due_ms = release.due_ms(now_ms)
             if message is None:
                 return True  # it has failed since: a failed message is not written
-            waits = due_ms > now_ms or in_library.is_full(now_ms)
+            waits = due_ms > now_ms or not in_library.take(now_ms)
             if not waits:
                 message.is_begun = message.is_in_library = True
-                in_library.take()
                 release.wrote(now_ms)
         if waits:
             self._timer.plan(due_ms if due_ms > now_ms else None)

@@ -18,6 +18,7 @@ except ImportError as missing:
     raise MissingExtraError("pulsar-client") from missing
 
 INT32 = 2**32
+CLOSE_S = 5.0
 OWN_OPTIONS = {"send_timeout_millis": 0, "max_pending_messages": 0}
 """Timeout and bound are the wrapper's: there is room for all that a window holds back, and nothing fails by time."""
 
@@ -46,7 +47,8 @@ class PulsarLibrary:
     def open(cls, client: pulsar.Client, settings: Settings, **options: Any) -> Self:
         """New producers of the client on the topics of the settings; options are those of create_producer.
 
-        Raises InvalidArgument for an option of OWN_OPTIONS with another value.
+        Raises InvalidArgument for an option of OWN_OPTIONS with another value, and what create_producer raises; then
+        those that were made are closed.
         """
         for name, needed in OWN_OPTIONS.items():
             if options.get(name, needed) != needed:
@@ -54,7 +56,13 @@ class PulsarLibrary:
                     f"{name}: got {options[name]}, allowed is {needed}; settings have send_timeout_ms and max_pending"
                 )
         options |= OWN_OPTIONS
-        opened = {number: client.create_producer(topic, **options) for number, topic in topics(settings).items()}
+        opened: dict[int, pulsar.Producer] = {}
+        try:
+            for number, topic in topics(settings).items():
+                opened[number] = client.create_producer(topic, **options)
+        except BaseException:
+            _close(opened.values(), CLOSE_S)
+            raise
         return cls(opened, settings)
 
     def write(self, producer_id: int, payload: Any, options: Mapping[str, Any], completed: Completed) -> None:
@@ -104,7 +112,7 @@ class PulsarLibrary:
 
     def close(self, timeout_s: float) -> None:
         """Close the producers, at once."""
-        _join([_begun(producer.close) for producer in self._producers.values()], time.monotonic() + timeout_s)
+        _close(self._producers.values(), timeout_s)
 
 
 def java_hash(key: str) -> int:
@@ -124,6 +132,10 @@ def _begun(call: Callable[[], object]) -> threading.Thread:
             call()
 
     return started("pulsar", attempt)
+
+
+def _close(producers: Iterable[pulsar.Producer], timeout_s: float) -> None:
+    _join([_begun(producer.close) for producer in producers], time.monotonic() + timeout_s)
 
 
 def _join(threads: Iterable[threading.Thread], end: float) -> None:

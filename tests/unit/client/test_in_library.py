@@ -10,8 +10,7 @@ from unit.client.doubles import SOON_S, ToldLibrary, scene_of
 def filled(one, now_ms=0):
     """How many more it takes."""
     taken = 0
-    while not one.is_full(now_ms):
-        one.take()
+    while one.take(now_ms):
         taken += 1
     return taken
 
@@ -27,14 +26,25 @@ def grown(to):
     while (room := filled(one)) < to // 2:
         emptied(one, 0, room)
     emptied(one, 0, room)
-    one.take()
+    one.take(0)
     return one
 
 
 def test_room_is_again_once_half_of_it_is_free():
     one = InLibrary(0)
     assert filled(one) == LEAST
+    assert one.is_full
     assert [number for number in range(1, LEAST + 1) if one.drop(0)] == [LEAST // 2]
+    assert not one.is_full
+
+
+def test_to_ask_whether_it_is_full_changes_nothing():
+    one = InLibrary(0)
+    for _ in range(LEAST):
+        one.take(0)
+    assert not one.is_full, "none was turned away yet"
+    one.drop(0)
+    assert one.take(0)
 
 
 def test_room_doubles_whenever_it_was_full_and_so_many_were_done_with():
@@ -48,8 +58,7 @@ def test_room_doubles_whenever_it_was_full_and_so_many_were_done_with():
 def test_room_stays_where_it_was_not_full():
     one = InLibrary(0)
     for number in range(10 * LEAST):
-        assert not one.is_full(number)
-        one.take()
+        assert one.take(number)
         one.drop(number)
     assert filled(one, 10 * LEAST) == LEAST
 
@@ -71,9 +80,8 @@ def test_a_message_that_fails_ends_the_room():
 def test_an_outage_ends_the_room_for_what_comes_while_none_is_done_with():
     one = grown(8 * LEAST)
     for _ in range(2 * LEAST - 1):
-        assert not one.is_full(STOPPED_MS - 1)
-        one.take()
-    assert one.is_full(STOPPED_MS)
+        assert one.take(STOPPED_MS - 1)
+    assert not one.take(STOPPED_MS)
     assert [number for number in range(1, 2 * LEAST + 1) if one.drop(STOPPED_MS)] == [3 * LEAST // 2]
     assert filled(one, STOPPED_MS) == LEAST
 
@@ -81,8 +89,7 @@ def test_an_outage_ends_the_room_for_what_comes_while_none_is_done_with():
 def test_a_library_that_had_nothing_to_do_has_not_stopped():
     one = grown(4 * LEAST)
     one.drop(0)
-    assert not one.is_full(10 * STOPPED_MS)
-    one.take()
+    assert one.take(10 * STOPPED_MS)
     one.drop(10 * STOPPED_MS + 1)
     assert filled(one, 10 * STOPPED_MS + 1) == 4 * LEAST
 

@@ -65,6 +65,35 @@ def test_producers_of_pulsar_that_are_not_those_of_the_settings_are_refused():
         PulsarLibrary({0: pulsar.Producer()}, PartitionedSettings.of({"partitions": 2}))
 
 
+class ClosedProducer:
+    """A producer of Pulsar that knows whether it was closed."""
+
+    is_closed = False
+
+    def close(self):
+        self.is_closed = True
+
+
+class TwoProducers:
+    """A client of Pulsar for whose third producer there is no broker."""
+
+    def __init__(self):
+        self.made = []
+
+    def create_producer(self, topic, **_):
+        if len(self.made) == 2:
+            raise pulsar.Timeout(topic)
+        self.made.append(ClosedProducer())
+        return self.made[-1]
+
+
+def test_producers_of_pulsar_that_were_made_are_closed_if_another_cannot_be():
+    client = TwoProducers()
+    with pytest.raises(pulsar.Timeout, match="t-partition-2"):
+        PulsarLibrary.open(client, PartitionedSettings.of({"topic": "t", "partitions": 3}))
+    assert [producer.is_closed for producer in client.made] == [True, True]
+
+
 class AwayProducer:
     """A producer of Pulsar whose broker is away until it is let go: its flush waits for that."""
 
