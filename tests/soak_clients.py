@@ -82,7 +82,7 @@ class Clients:
     def _hold_again_and_again(self, limiter: Limiter) -> None:
         producer = {"connection": NAME, "topic": self._topic, "producer": "p"}
         limiter.say(kind="open", producer_id=0, **producer)
-        for ordinal in count(1):
+        for ordinal in count(time.time_ns()):
             buckets = [{"balance": -50, "rate": 100}]
             trip = {"reason": REASON, "ordinal": ordinal, "buckets": buckets}
             if "error" in limiter.say(kind="mark", trips=[trip], **producer):
