@@ -1,13 +1,11 @@
 """A tenant on a real broker, `headgate collect` and `headgate enforce` as processes, and traffic for its topics."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -54,7 +52,7 @@ class Tenant(Followed):
         admin_url: str | None = None,
     ) -> None:
         self.name, self.folder, self.service_url = f"tenant-{next(NUMBERS)}", folder, broker.service_url
-        self._url = broker.admin_url
+        self._broker = broker
         self.send("PUT", f"tenants/{self.name}", {"allowedClusters": ["standalone"]})
         self.namespaces = [f"{self.name}/{one}" for one in namespaces]
         for namespace in self.namespaces:
@@ -63,12 +61,7 @@ class Tenant(Followed):
         self.file.write_text(CONF.format(admin_url or broker.admin_url, self.name, quota))
 
     def send(self, method: str, path: str, body: Any = None, api: str = "admin/v2/") -> Any:
-        content = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._url}/{api}{path}", content, headers, method=method)
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-            text = response.read()
-        return json.loads(text) if text else None
+        return self._broker.send(method, path, body, api)
 
     def limit(self, namespace: str) -> int | None:
         found = self.send("GET", f"namespaces/{namespace}/publishRate")

@@ -1,15 +1,18 @@
 """The fixture `pulsar_standalone`: one real Pulsar broker, started on free ports when the first test asks for it."""
 
+import json
+import urllib.request
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from real_broker import free_ports, started
 
 START_TIMEOUT_S = 600  # the first start fetches the distribution
+TIMEOUT_S = 60
 
 
 class Pulsar(NamedTuple):
@@ -29,6 +32,15 @@ class Pulsar(NamedTuple):
     def admin_url(self) -> str:
         """Where the admin API is, for example http://127.0.0.1:40124."""
         return f"http://127.0.0.1:{self.web_port}"
+
+    def send(self, method: str, path: str, body: Any = None, api: str = "admin/v2/") -> Any:
+        """Ask its admin API. Source: Pulsar's REST API"""
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.admin_url}/{api}{path}", content, headers, method=method)
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
+            text = response.read()
+        return json.loads(text) if text else None
 
     def started(self, folder: Path) -> AbstractContextManager[None]:
         """The broker while the block runs. folder: for what it keeps and says."""

@@ -1,6 +1,5 @@
 """A producer on a real Pulsar that listens to a gate, and a limiter that holds it again and again."""
 
-import json
 import threading
 import time
 from collections import Counter
@@ -9,7 +8,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Self
-from urllib.request import Request, urlopen
 from uuid import uuid4
 
 import pulsar
@@ -31,8 +29,8 @@ class Clients:
 
     def __init__(self, broker: Pulsar, gate_port: int, control_port: int) -> None:
         namespace = f"public/{uuid4()}"
-        for path, content in ((namespace, {}), (f"{namespace}/deduplication", True)):
-            asked(broker, f"namespaces/{path}", content)
+        broker.send("PUT", f"namespaces/{namespace}", {})
+        broker.send("POST", f"namespaces/{namespace}/deduplication", True)
         self._topic = f"persistent://{namespace}/gate"
         self._control_port = control_port
         self._is_over = threading.Event()
@@ -115,10 +113,3 @@ class Clients:
         while reader.has_message_available():
             stored[int(reader.read_next().data())] += 1
         return stored
-
-
-def asked(broker: Pulsar, path: str, content: object) -> None:
-    method = "POST" if content is True else "PUT"
-    headers = {"Content-Type": "application/json"}
-    url = f"{broker.admin_url}/admin/v2/{path}"
-    urlopen(Request(url, json.dumps(content).encode(), headers, method=method), timeout=PATIENCE_S).close()

@@ -1,12 +1,10 @@
 """Two producers on one connection to a real Pulsar broker, one of them over its quota."""
 
 import asyncio
-import json
 import multiprocessing
 import os
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
@@ -125,10 +123,10 @@ class Stack:
         """Both producers on one connection through the door for so long. What is not acknowledged then is dropped."""
         namespace = f"public/{uuid4()}"
         topics = {GREEDY: f"persistent://{namespace}/greedy", INNOCENT: "persistent://public/default/innocent"}
-        self._admin("PUT", f"namespaces/{namespace}", {})
+        self._broker.send("PUT", f"namespaces/{namespace}", {})
         if case == CaseName.OWN_LIMIT:
             rate = {"publishThrottlingRateInMsg": QUOTA_PER_S, "publishThrottlingRateInByte": -1}
-            self._admin("POST", f"namespaces/{namespace}/publishRate", rate)
+            self._broker.send("POST", f"namespaces/{namespace}/publishRate", rate)
         is_limited = case in {CaseName.WITHOUT, CaseName.WITH}
         with self._door((topics[GREEDY], QUOTA_PER_S) if is_limited else None) as (door, counted):
             producers = _sent(door, case, topics, seconds)
@@ -148,15 +146,6 @@ class Stack:
         mine.send("stop")
         counted |= mine.recv()
         process.join()
-
-    def _admin(self, method: str, path: str, body: dict[str, int]) -> None:
-        request = urllib.request.Request(
-            f"{self._broker.admin_url}/admin/v2/{path}",
-            json.dumps(body).encode(),
-            {"Content-Type": "application/json"},
-            method=method,
-        )
-        urllib.request.urlopen(request, timeout=TIMEOUT_S).close()
 
 
 def _sent(door: LimitedBroker, case: CaseName, topics: dict[int, str], seconds: float) -> dict[int, Sent]:

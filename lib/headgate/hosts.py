@@ -1,11 +1,16 @@
-"""Hosts that services listen on, whether other machines can reach them, and how many files may be open."""
+"""Hosts that services listen on, who comes there, and how many files may be open."""
 
+import asyncio
 import ipaddress
 import resource
 import socket
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from headgate.errors import EndpointError
+
+ACCEPTS_A_TURN = 32
+BREATH_S = 0.1
 
 
 def is_loopback(host: str) -> bool:
@@ -33,3 +38,17 @@ def allow_files(wanted: int) -> int:
     if soft != resource.RLIM_INFINITY and allowed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     return allowed
+
+
+async def take_in(listener: socket.socket, came: Callable[[socket.socket, str], None]) -> NoReturn:
+    """Call `came` with each client and its address, until this is cancelled: ACCEPTS_A_TURN of them before those that
+    are there have their turn, and none for BREATH_S while no descriptor is left. The listener does not block.
+    """
+    while True:
+        try:
+            for _ in range(ACCEPTS_A_TURN):
+                client, address = await asyncio.get_running_loop().sock_accept(listener)
+                came(client, address[0])
+            await asyncio.sleep(0)
+        except OSError:  # no descriptor is left, or the client has gone again
+            await asyncio.sleep(BREATH_S)

@@ -78,6 +78,13 @@ def port(text: str) -> int:
     return int(text)
 
 
+def add_metrics_port(parser: argparse.ArgumentParser) -> None:
+    """Add --metrics-port of a command."""
+    parser.add_argument(
+        "--metrics-port", type=port, default=0, metavar="N", help="serve metrics at http://127.0.0.1:N/metrics"
+    )
+
+
 def add_strict(parser: argparse.ArgumentParser) -> None:
     """Add --strict."""
     parser.add_argument("--strict", action="store_true", help="warnings about conf files are mistakes")

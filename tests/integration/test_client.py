@@ -10,7 +10,6 @@ from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.request import Request, urlopen
 
 import confluent_kafka
 import pulsar
@@ -102,9 +101,7 @@ class PulsarSide:
     def topic(self, partitions: int) -> str:
         name = f"client-{next(names)}"
         if partitions > 1:
-            url = f"{self.broker.admin_url}/admin/v2/persistent/public/default/{name}/partitions"
-            request = Request(url, str(partitions).encode(), {"Content-Type": "application/json"}, method="PUT")
-            urlopen(request, timeout=TIMEOUT_S).close()
+            self.broker.send("PUT", f"persistent/public/default/{name}/partitions", partitions)
         return name
 
     def library(self, settings: Settings, *, late: bool = False) -> Library:

@@ -112,6 +112,10 @@ def restarted(name: str) -> str:
 def faults_of_the_job(part: Part, disk: Disk, traffic: Traffic) -> list[Fault]:
     output, is_down = disk.folder / "out", down(part.name)
     ahead_s = "max(max_over_time((headgate_event_timestamp_seconds - time())[SINCE:1s]))"
+
+    def spoilt(name: str, how: Callable[[], AbstractContextManager[object]], words: str) -> Fault:
+        return Fault(name, part, partial(while_held, part, how, words), words, is_down)
+
     late, fast = cycle([0]), iter(range(BROKERS - 1, 0, -1))  # a broker that was ahead is late for an hour
     return [
         Fault("kill -9", part, part.kill, None, restarted(part.name)),
@@ -131,20 +135,8 @@ def faults_of_the_job(part: Part, disk: Disk, traffic: Traffic) -> list[Fault]:
             r"broker-\d is 3,\d{3} s ahead",
             f"{ahead_s} > 3500",
         ),
-        Fault(
-            "torn checkpoint file",
-            part,
-            partial(while_held, part, partial(torn, output / "checkpoint" / "offsets"), r"(?i)checkpoint|offset"),
-            r"(?i)checkpoint|offset",
-            is_down,
-        ),
-        Fault(
-            "missing entry of a Delta log",
-            part,
-            partial(while_held, part, partial(missing, output / "topic_usage" / "_delta_log"), r"(?i)topic_usage"),
-            r"(?i)topic_usage",
-            is_down,
-        ),
+        spoilt("torn checkpoint file", partial(torn, output / "checkpoint" / "offsets"), r"(?i)checkpoint|offset"),
+        spoilt("missing entry of a Delta log", partial(missing, output / "topic_usage" / "_delta_log"), "topic_usage"),
     ]
 
 
@@ -306,11 +298,8 @@ def faults_of_others(parts: Sequence[Part], brokers: Mapping[str, Path]) -> list
             'increase(headgate_collect_looks_total{outcome="failed"}[SINCE]) > 0',
         ),
     }
-    return [
-        *(Fault(f"kill -9 of {part.name}", part, part.kill, None, restarted(part.name)) for part in parts[1:]),
-        *(
-            Fault(f"{broker} restarts", by_name[name], partial(killed_and_restarted, file, 2 * FAULT_S), words, metric)
-            for broker, file in brokers.items()
-            for name, words, metric in [shown[broker]]
-        ),
-    ]
+    kills = [Fault(f"kill -9 of {part.name}", part, part.kill, None, restarted(part.name)) for part in parts[1:]]
+    for broker, (name, words, metric) in shown.items():
+        restart = partial(killed_and_restarted, brokers[broker], 2 * FAULT_S)
+        kills.append(Fault(f"{broker} restarts", by_name[name], restart, words, metric))
+    return kills

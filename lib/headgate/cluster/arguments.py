@@ -2,16 +2,14 @@
 
 import argparse
 
-from headgate.options import port
+from headgate.options import add_metrics_port
 
 
 def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what both take."""
     parser.add_argument("--cluster", required=True, metavar="FILE", help="cluster.toml: how to reach it, and quotas")
     parser.add_argument("--output", required=True, metavar="DIR", help="where the tables are, one folder a cluster")
-    parser.add_argument(
-        "--metrics-port", type=port, default=0, metavar="N", help="serve metrics at http://127.0.0.1:N/metrics"
-    )
+    add_metrics_port(parser)
 
 
 def add_enforce_arguments(parser: argparse.ArgumentParser) -> None:

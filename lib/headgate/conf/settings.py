@@ -323,8 +323,8 @@ class ProtocolSettings(Section):
         bool,
         Field(description="true or false"),
         Meaning(
-            "true: another mark extends a pause at once only if that at least doubles what is left of it, so a burst "
-            "of publishes sends some commands instead of one each; the rest is told when the pause ends"
+            "true: another mark extends a pause at once only if it at least doubles what is left; a burst of publishes "
+            "then sends few commands, and the rest is told when the pause ends"
         ),
     ] = True
     hard_floor_pause_ms: Annotated[

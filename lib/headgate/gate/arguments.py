@@ -2,7 +2,7 @@
 
 import argparse
 
-from headgate.options import port
+from headgate.options import add_metrics_port
 
 CONTROL_PORT = 6654
 POLL_MS = 200
@@ -30,9 +30,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
     """Options of GateSettings, by its keys."""
     parser.add_argument("--host", metavar="ADDRESS", help="default 127.0.0.1; another needs TLS and a token")
     parser.add_argument("--port", type=int, metavar="N", help="default 6653; 0 is any that is free")
-    parser.add_argument(
-        "--metrics-port", type=port, default=0, metavar="N", help="serve metrics at http://127.0.0.1:N/metrics"
-    )
+    add_metrics_port(parser)
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate, PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="its key, PEM")
     parser.add_argument("--token-file", metavar="FILE", help="what clients have to show")

@@ -79,7 +79,7 @@ async def _machine(settings: GateSettings, broker: BrokerSettings, arguments: ar
     gate = Gate(settings, feed, clock, counters, _line(say))
     listener = listening(LOOPBACK, arguments.control_port, option="--control-port")
     limits = ControlLimits(token_ms=settings.handshake_timeout_ms)
-    with _told(arguments, metrics, counters):
+    with _metrics_served(arguments, metrics, counters):
         async with control_on(listener, Port(feed, counters, clock, settings.token(), limits)):
             say(f"gate: clients on {_place(gate.address)}, control on {_place(listener.getsockname()[:2])}")
             await gate.serve(_stop_asked())
@@ -99,13 +99,13 @@ async def _table(settings: GateSettings, arguments: argparse.Namespace, say: Say
         receipts=None if arguments.receipts is None else ReceiptLog(arguments.receipts, say),
     )
     gate = Gate(settings, feed, clock, counters, _line(say))
-    with _told(arguments, counters):
+    with _metrics_served(arguments, counters):
         say(f"gate: clients on {_place(gate.address)}, commands of {location}")
         await gate.serve(_stop_asked())
     _say_counts(say, counters)
 
 
-def _told(arguments: argparse.Namespace, *counted: Counters) -> AbstractContextManager[None]:
+def _metrics_served(arguments: argparse.Namespace, *counted: Counters) -> AbstractContextManager[None]:
     return endpoint.listening(MetricsSettings(port=arguments.metrics_port), GateSeries(*counted).registry)
 
 

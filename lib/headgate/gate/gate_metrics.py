@@ -4,6 +4,7 @@ from headgate.core.protocol.broker.broker_metrics import COMMANDS, BrokerMetrics
 from headgate.core.protocol.broker.outputs import CommandKind
 from headgate.core.protocol.reasons import Reason
 from headgate.core.reasons import protocol_reason
+from headgate.metrics.counting import Names
 
 MAX_TOPICS = 10_000
 OTHER_TOPICS = "other topics"
@@ -14,18 +15,15 @@ class GateMetrics(BrokerMetrics):
     counted each, others together, as OTHER_TOPICS.
     """
 
-    __slots__ = ("_max_topics", "_topics")
+    __slots__ = ("_topics",)
 
     def __init__(self, max_topics: int = MAX_TOPICS) -> None:
         super().__init__()
-        self._max_topics = max_topics
-        self._topics: set[str] = set()
+        self._topics = Names(max_topics, OTHER_TOPICS)
 
     def breach(self, reason: Reason, topic: str) -> None:
         """A limiter began to hold a producer of `topic`."""
-        if len(self._topics) < self._max_topics:
-            self._topics.add(topic)
-        super().breach(reason, topic if topic in self._topics else OTHER_TOPICS)
+        super().breach(reason, self._topics.label(topic))
 
     def command(self, kind: CommandKind, reason: Reason) -> None:
         """A command was sent."""

@@ -16,17 +16,14 @@ from headgate.gate.feed import Feed, GateClock
 from headgate.gate.refusals import Refusals
 from headgate.gate.session import Rules, refusal
 from headgate.gate.settings import GateSettings
-from headgate.hosts import addresses
+from headgate.hosts import BREATH_S, addresses, take_in
 from headgate.wire.pulsar_commands import ServerError
 
 BACKLOG = 4096
-ACCEPTS_A_TURN = 32
-"""Then the clients that are there have their turn, however many come."""
 SOCKET_BUFFER_BYTES = 65_536
 """What the system keeps for a client in each direction; it takes twice as much for its own book-keeping."""
 KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
 """A client that does not answer for 30 s has vanished: seconds, seconds, probes, ms. Linux has all of them."""
-BREATH_S = 0.1
 
 
 class Gate:
@@ -72,7 +69,8 @@ class Gate:
         Raises what the feed raises.
         """
         accepting, fed, stopped = (
-            asyncio.ensure_future(one) for one in (self._accept(), self._host.feed.run(), stop.wait())
+            asyncio.ensure_future(one)
+            for one in (take_in(self._listener, self._came), self._host.feed.run(), stop.wait())
         )
         try:
             done, _ = await asyncio.wait((accepting, fed, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -85,20 +83,12 @@ class Gate:
         for task in done:
             task.result()
 
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                for _ in range(ACCEPTS_A_TURN):
-                    client, address = await loop.sock_accept(self._listener)
-                    refused = self._admission.arrive(client, address[0])
-                    if refused is None:
-                        self._take_in(client)
-                    else:
-                        self._refuse(client, address[0], refused)
-                await asyncio.sleep(0)
-            except OSError:  # no descriptor is left, or the client has gone again
-                await asyncio.sleep(BREATH_S)
+    def _came(self, client: socket.socket, address: str) -> None:
+        refused = self._admission.arrive(client, address)
+        if refused is None:
+            self._take_in(client)
+        else:
+            self._refuse(client, address, refused)
 
     def _refuse(self, client: socket.socket, address: str, why: Refusal) -> None:
         limit = f"--{why.replace('_', '-')} {getattr(self._settings, why)}"

@@ -21,10 +21,13 @@ OTHER = "other"
 
 
 class Names:
-    """The first `most` names have labels, for good: a series that is told once goes on being told."""
+    """The first `most` names have labels, for good: a series that is told once goes on being told.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    other: the label of the rest.
+    """
+
+    def __init__(self, most: int, other: str = OTHER) -> None:
+        self._most, self._other = most, other
         self._names: set[str] = set()
 
     @property
@@ -43,10 +46,10 @@ class Names:
         return pc.is_in(names, pa.array(self._names, pa.string()))
 
     def label(self, name: str) -> str:
-        """The name, which is in it from now on if there is room; else OTHER."""
+        """The name, which is in it from now on if there is room; else `other`."""
         if name not in self._names:
             self.add([name])
-        return name if name in self._names else OTHER
+        return name if name in self._names else self._other
 
 
 MOST_BROKERS = 1000

@@ -2,7 +2,7 @@
 
 import argparse
 
-from headgate.options import port
+from headgate.options import add_metrics_port, port
 
 PORT = 8085
 
@@ -12,9 +12,7 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("output", metavar="OUTPUT", help="a job's --output; the job may start later")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; default: 127.0.0.1")
     parser.add_argument("--port", type=port, default=PORT, metavar="N", help=f"default: {PORT}; 0: any that is free")
-    parser.add_argument(
-        "--metrics-port", type=port, default=0, metavar="N", help="serve metrics at http://127.0.0.1:N/metrics"
-    )
+    add_metrics_port(parser)
     parser.add_argument("--conf-dir", metavar="DIR", help="the job's, if its broker.conf has keys of resource groups")
     parser.add_argument("--token-file", metavar="FILE", help="tokens of administrators, one a line")
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate in PEM, with those between it and its root")

@@ -9,11 +9,9 @@ import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.hosts import take_in
 from headgate.service.patience import PatientProtocol
 
-ACCEPTS_A_TURN = 32
-"""Then the clients that are there have their turn, however many come."""
-BREATH_S = 0.1
 _TOO_MANY = "Too many requests are being answered; ask again later.\n"
 
 
@@ -56,7 +54,7 @@ class BoundedServer(uvicorn.Server):
         """Begin to take connections in. Source: uvicorn.Server"""
         self.servers = []  # of asyncio's own there are none
         for listener in sockets or []:
-            self._begin(self._accept(listener))
+            self._begin(take_in(listener, self._came))
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -71,17 +69,7 @@ class BoundedServer(uvicorn.Server):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                for _ in range(ACCEPTS_A_TURN):
-                    client, _ = await asyncio.get_running_loop().sock_accept(listener)
-                    self._take_in(client)
-                await asyncio.sleep(0)
-            except OSError:  # no descriptor is left, or the client has gone again
-                await asyncio.sleep(BREATH_S)
-
-    def _take_in(self, client: socket.socket) -> None:
+    def _came(self, client: socket.socket, _: str) -> None:
         if len(self._clients) >= self._most:
             self._clients = {one for one in self._clients if one.fileno() >= 0}
         if len(self._clients) >= self._most:
