@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,15 +23,17 @@ RESTART_S = 2
 BROKERS, TOPICS = 8, 24
 GOOD_PER_S, MALFORMED_PER_S = 200, 170
 TICK_S = 0.1
+WHOLE_HEAP = "-Xms1g -Xmx1g -XX:+AlwaysPreTouch"
+"""Java's heap is resident from the start."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sample(NamedTuple):
-    """Resident memory of a part, with all processes that come of it, at a time; start: how often it has started."""
+    """What a part, with all processes that come of it, holds at a time; start: how often it has started."""
 
     at_s: float
     start: int
-    resident_bytes: int
+    held_bytes: int
 
 
 class Part:
@@ -89,7 +92,7 @@ class Part:
         """Take its memory down."""
         process = self._process
         if process is not None and process.poll() is None:
-            self.samples.append(Sample(time.monotonic(), self.starts, _resident_bytes(process.pid)))
+            self.samples.append(Sample(time.monotonic(), self.starts, _held_bytes(process.pid)))
 
     def slope_mb_per_h(self, settling_s: float) -> float | None:
         """How fast memory has grown since the last start, once settled; None: it has not run for twice as long."""
@@ -114,7 +117,8 @@ class Part:
             if self._is_held:
                 return None
             self.starts += 1
-            environment = os.environ | {"PYTHONPATH": str(ROOT / "lib")}
+            options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {WHOLE_HEAP}"
+            environment = os.environ | {"PYTHONPATH": str(ROOT / "lib"), "SPARK_SUBMIT_OPTS": options}
             self._process = subprocess.Popen(
                 self.command, cwd=ROOT, env=environment, stdout=screen, stderr=screen, start_new_session=True
             )
@@ -126,25 +130,37 @@ def headgate(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "headgate", *arguments]
 
 
-def _resident_bytes(pid: int) -> int:
-    """Of the process and all below it: workers of Spark have groups of their own."""
-    parents, pages = dict[int, int](), dict[int, int]()
+def _held_bytes(pid: int) -> int:
+    """Resident memory of the process and all below it: workers of Spark have groups of their own. Of Java's heap
+    it is what is in use after a collection.
+    """
+    names, parents, pages = dict[int, str](), dict[int, int](), dict[int, int]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            parents[int(stat.parent.name)], pages[int(stat.parent.name)] = int(fields[1]), int(fields[21])
+            name, _, rest = stat.read_text().rpartition(") ")
+            one, fields = int(stat.parent.name), rest.split()
+            names[one], parents[one], pages[one] = name.partition("(")[2], int(fields[1]), int(fields[21])
 
     def is_below(one: int) -> bool:
         return one == pid or (one in parents and is_below(parents[one]))
 
-    return sum(count for one, count in pages.items() if is_below(one)) * _PAGE
+    below = [one for one in pages if is_below(one)]
+    free_bytes = sum(_free_heap_bytes(one) for one in below if names[one] == "java")
+    return sum(pages[one] for one in below) * _PAGE - free_bytes
+
+
+def _free_heap_bytes(pid: int) -> int:
+    """Of a Java process after a collection. All of its heap has to be resident (WHOLE_HEAP)."""
+    subprocess.run(["jcmd", str(pid), "GC.run"], stdout=subprocess.DEVNULL, check=True)
+    told = subprocess.run(["jcmd", str(pid), "GC.heap_info"], capture_output=True, text=True, check=True).stdout
+    return sum(int(total) - int(used) for total, used in re.findall(r"total (\d+)K, used (\d+)K", told)) * 2**10
 
 
 def _slope(samples: Sequence[Sample]) -> float:
     """Least squares, in MB an hour."""
     mean_s = sum(sample.at_s for sample in samples) / len(samples)
-    mean = sum(sample.resident_bytes for sample in samples) / len(samples)
-    above = sum((sample.at_s - mean_s) * (sample.resident_bytes - mean) for sample in samples)
+    mean = sum(sample.held_bytes for sample in samples) / len(samples)
+    above = sum((sample.at_s - mean_s) * (sample.held_bytes - mean) for sample in samples)
     return above / sum((sample.at_s - mean_s) ** 2 for sample in samples) * 3600 / 2**20
 
 
