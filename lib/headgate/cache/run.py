@@ -9,7 +9,7 @@ import pyarrow as pa
 from headgate.cache.apply_events import Feeding, RowsOneByOne, eviction_row
 from headgate.cache.events.dead_letters import letters_of
 from headgate.cache.schemas import EVICTIONS
-from headgate.cache.seconds import SECOND_US, end_of, next_before, opened, told
+from headgate.cache.seconds import HOUR_S, SECOND_US, end_of, next_before, opened, told
 from headgate.cache.stored.state import NOT_YET, BrokerState, Change
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Removed
@@ -18,17 +18,21 @@ from headgate.core.cache.rows import Removed
 class BrokerRun:
     """A second ends, and a change of conf files is made, before the first accepted row that is past it.
 
-    Arguments: `state`, changed in place; `changes` of the slot, by time; `evictions`, whether those are told.
+    As an hour of event time begins, topics that hold nothing and have been silent for `silent_us` are forgotten.
+
+    Arguments: `state`, changed in place; `changes` of the slot, by time; `evictions`, whether those are told;
+    `silent_us`, 0: no topic is forgotten.
     Attributes: `metrics` and `letters`, rows for the tables; `evictions`, tables of them.
     Raises InvalidArgument for what a cache in array form cannot go on with: run the batch again with the cache as it
     was before, in readable form.
     """
 
-    def __init__(self, state: BrokerState, changes: Sequence[Change], *, evictions: bool) -> None:
+    def __init__(self, state: BrokerState, changes: Sequence[Change], *, evictions: bool, silent_us: int) -> None:
         self._state = state
         self._cache = state.cache
         self._changes = changes
         self._are_told = evictions
+        self._silent_us = silent_us
         self.metrics: list[dict[str, Any]] = []
         self.evictions: list[pa.Table] = []
         self.letters: list[dict[str, Any]] = []
@@ -81,6 +85,7 @@ class BrokerRun:
 
     def _pass_to(self, t_us: int) -> None:
         """End the second and make the changes that an accepted row of this time comes after."""
+        before = self._open_second()
         while (step := next_before(t_us, self._open_second(), self._next_change())) is not None:
             if isinstance(step, Change):
                 self._note(self._cache.change(step.values, step.at_us).removed)
@@ -88,7 +93,13 @@ class BrokerRun:
             else:
                 self._end_second(step)
         if self._state.second is None:
+            self._forget(before, t_us // SECOND_US)
             self._state.second = opened(self._cache, t_us // SECOND_US)
+
+    def _forget(self, before: int | None, second: int) -> None:
+        hour = second // HOUR_S
+        if self._silent_us and before is not None and before // HOUR_S != hour:
+            self._cache.forget(end_of(hour * HOUR_S - 1) - self._silent_us)
 
     def _end_second(self, end_us: int) -> None:
         second = self._state.second

@@ -19,12 +19,14 @@ from headgate.cache.watermark import Time, due
 class CacheRules:
     """What every key goes by. hold_back_us: how far a row may be behind the highest time of its broker's rows.
 
-    evictions: whether each entry that left is told. kernel: the form of the rules, numba or python.
+    evictions: whether each entry that left is told. kernel: the form of the rules, numba or python. silent_us: how long
+    nothing has come of a topic that is forgotten, 0: none is.
     """
 
     hold_back_us: int = 0
     evictions: bool = False
     kernel: str = "numba"
+    silent_us: int = 0
 
 
 class StepOutput(NamedTuple):
@@ -47,7 +49,7 @@ def advance(
     """
     may_act, letters = sifted(arrived)
     rows, finish = due(state, may_act, time, rules.hold_back_us)
-    run = BrokerRun(state, changes, evictions=rules.evictions)
+    run = BrokerRun(state, changes, evictions=rules.evictions, silent_us=rules.silent_us)
     run.take(rows)
     second = state.second
     if finish or (second is not None and time.passed_us >= end_of(second.number)):

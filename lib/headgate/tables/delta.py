@@ -59,7 +59,7 @@ class Tables:
     @staticmethod
     def _opened(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> DeltaTable:
         """Raises TableError if no table can be there, or one with other columns is."""
-        remedy = "give an --output that can be written: a new folder, or one of an earlier run"
+        remedy = "give an --output to write to: a new folder, or that of an earlier run with its whole _delta_log"
         try:
             table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=dict(properties))
             found = pa.schema(table.schema().to_arrow())

@@ -84,7 +84,7 @@ def test_conf_files_change_arrays_as_they_change_the_readable_form(policy, t_us,
     ids=lambda row: row.kind,
 )
 def test_numbers_that_do_not_fit_have_no_array_form(row):
-    cache = Cache(CacheSettings.of({MAX_BYTES: 1 << 50}))
+    cache = Cache(CacheSettings.of({MAX_BYTES: 1 << 50, "headgate.cache.policy": "cursor_distance"}))
     cache.feed(Row(0, 0, "open", "t", "c", 0, 0))
     assert array_cache_of(cache) is not None
     assert cache.feed(row).dead is None

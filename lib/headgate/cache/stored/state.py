@@ -18,7 +18,7 @@ from headgate.core.cache.broker import Cache
 from headgate.core.numbers import MIN
 from headgate.errors import StateError
 
-VERSION = 2
+VERSION = 3
 NOT_YET = MIN
 _CHANGES = pa.schema([("at_us", pa.int64()), ("values", pa.string())])
 _NUMBERS = ("high_us", "done_us", "waiting", "untold_us")

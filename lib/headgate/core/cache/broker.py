@@ -13,7 +13,7 @@ from headgate.core.cache.rows import NOTHING, EventKind, Row, RowOutcome
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.steps import Steps
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topics.topic import Topic
+from headgate.core.cache.topics.topic import Counts, Topic
 from headgate.core.numbers import MIN
 from headgate.errors import InvalidArgument
 
@@ -27,14 +27,16 @@ class Cache:
 
     Arguments: `settings`, of which rows of kind conf change the dynamic ones; `make_policy`, by default that of the
     settings.
-    Attributes: `now_us`, the highest time of a row or an advance; `topics` in order of first appearance; `store`, what
-    is cached; `policy`; `dead_letters` by reason; `peak_bytes` and `overshoot_bytes`, the most that was cached after a
-    row and by how much that was over the limit. Source: entry-cache 3, 4
+    Attributes: `now_us`, the highest time of a row or an advance; `topics` in order of first appearance; `forgotten`,
+    the counts of those that were forgotten; `store`, what is cached; `policy`; `dead_letters` by reason; `peak_bytes`
+    and `overshoot_bytes`, the most that was cached after a row and by how much that was over the limit.
+    Source: entry-cache 3, 4
     """
 
     def __init__(self, settings: CacheSettings, make_policy: MakePolicy = policy_of) -> None:
         self.settings = settings
         self.topics: dict[str, Topic] = {}
+        self.forgotten = Counts()
         self.store = EntryStore(
             ByteLimit(settings.max_bytes, settings.watermark),
             copies_all=settings.copy_entries,
@@ -102,6 +104,17 @@ class Cache:
             self._end_row(self.now_us)
         return NOTHING._replace(removed=(*removed, *self.store.take_removed()))
 
+    def forget(self, before_us: int) -> None:
+        """Forget the topics that hold nothing and had no row from `before_us` on; no total changes.
+
+        The next row of one makes a new topic.
+        """
+        gone = [topic for topic in self.topics.values() if topic.last_row_us < before_us and topic.holds_nothing()]
+        for topic in gone:
+            self.forgotten.add(topic.counts)
+            self.policy.topic_forgotten(topic)
+            del self.topics[topic.name]
+
     def _tick(self, t_us: int) -> None:
         """Run every tick up to `t_us` that can change anything."""
         policy = self.policy
@@ -114,11 +127,16 @@ class Cache:
             return self._change(row)
         topic = self.topics.get(row.topic)
         if topic is None:
-            topic = self.topics[row.topic] = Topic(row.topic, len(self.topics), row.t_us, self.settings)
+            topic = self.topics[row.topic] = Topic(row.topic, self._next_place(), row.t_us, self.settings)
         told = step(topic, row)
+        if told.dead is None:
+            topic.last_row_us = row.t_us
         if self.policy.watches_topics:
             self.policy.topic_changed(topic, row.t_us)
         return told
+
+    def _next_place(self) -> int:
+        return self.topics[next(reversed(self.topics))].place + 1 if self.topics else 0
 
     def _change(self, row: Row) -> RowOutcome:
         """A limit holds at once, other keys from the next pass on."""
@@ -147,7 +165,7 @@ class Cache:
 
     def totals(self) -> dict[str, int]:
         """What happened since the beginning, and what is cached now, by the keys of section 13."""
-        counts = [topic.counts for topic in self.topics.values()]
+        counts = [self.forgotten, *(topic.counts for topic in self.topics.values())]
         work, removed = self.policy.work, self.store.removed_by
         return {
             "hits": sum(count.hits for count in counts),

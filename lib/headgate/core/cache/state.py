@@ -14,7 +14,7 @@ from headgate.core.cache.receive_buffers import Chunk, ReceiveBuffer
 from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.topics.cursors import Cursor
-from headgate.core.cache.topics.topic import Topic
+from headgate.core.cache.topics.topic import Counts, Topic
 from headgate.core.state import PlainData, check_fields
 
 FIELDS = (
@@ -30,6 +30,7 @@ FIELDS = (
     "work",
     "handlers",
     "topics",
+    "forgotten",
     "policy",
 )
 
@@ -53,6 +54,7 @@ def dump(cache: Cache) -> PlainData:
         "work": [work.size_passes, work.requeues, work.visits, work.max_pass_visits],
         "handlers": handlers.counts(),
         "topics": topics,
+        "forgotten": _numbers(cache.forgotten),
         "policy": cache.policy.dump(numbers),
     }
 
@@ -68,6 +70,7 @@ def load(state: PlainData) -> Cache:
     cache.store.inserted = state["inserted"]
     cache.store.removed_by = {Cause(cause): count for cause, count in state["removed_by"].items()}
     cache.policy.work = Work(*state["work"])
+    cache.forgotten = _counts(state["forgotten"])
     handlers = [Handler(count) for count in state["handlers"]]
     for stored in state["topics"]:
         topic = _loaded_topic(stored, len(cache.topics), handlers, cache.settings)
@@ -101,15 +104,15 @@ def _entries(cache: Cache) -> list[Entry]:
 def _topic_state(topic: Topic, handlers: _Handlers) -> PlainData:
     buffers = (topic.from_producer, topic.from_bookie)
     chunks = {chunk: number for number, chunk in enumerate(_chunks(topic))}
-    counts = topic.counts
     return {
         "name": topic.name,
         "last_removal_us": topic.last_removal_us,
+        "last_row_us": topic.last_row_us,
         "last_added": list(topic.last_added),
         "replay_delay_us": topic.replay_delay_us,
         "deleted_ledgers": sorted(topic.deleted_ledgers),
         "highest": [list(end) for end in topic.ends.highest.items()],
-        "counts": [counts.hits, counts.hit_bytes, counts.misses, counts.storage_bytes, counts.storage_ops],
+        "counts": _numbers(topic.counts),
         "registrations": topic.cursors.registrations,
         "cursors": [_cursor_state(cursor) for cursor in topic.cursors.by_name.values()],
         "marks": [
@@ -143,6 +146,16 @@ def _topic_state(topic: Topic, handlers: _Handlers) -> PlainData:
     }
 
 
+def _numbers(counts: Counts) -> list[int]:
+    return [counts.hits, counts.hit_bytes, counts.misses, counts.storage_bytes, counts.storage_ops]
+
+
+def _counts(numbers: list[int]) -> Counts:
+    counts = Counts()
+    counts.hits, counts.hit_bytes, counts.misses, counts.storage_bytes, counts.storage_ops = numbers
+    return counts
+
+
 def _chunks(topic: Topic) -> dict[Chunk, None]:
     """The receive buffers that hold a cached entry."""
     return dict.fromkeys(entry.chunk for entry in topic.entries if entry.chunk is not None)
@@ -160,8 +173,8 @@ def _loaded_topic(state: PlainData, place: int, handlers: list[Handler], setting
     topic.deleted_ledgers = set(state["deleted_ledgers"])
     for ledger, number in state["highest"]:
         topic.ends.note(ledger, number)
-    counts = topic.counts
-    counts.hits, counts.hit_bytes, counts.misses, counts.storage_bytes, counts.storage_ops = state["counts"]
+    topic.last_row_us = state["last_row_us"]
+    topic.counts = _counts(state["counts"])
     topic.cursors.registrations = state["registrations"]
     for stored in state["cursors"]:
         topic.cursors.restore(_loaded_cursor(stored))

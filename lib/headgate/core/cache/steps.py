@@ -29,6 +29,7 @@ class Steps:
         self._policy = policy
         self._wake_init_us = settings.wake_init_us
         self._is_whole = settings.range_hits is RangeHits.WHOLE and settings.policy is not PolicyName.BELADY
+        self._needs_ends = settings.policy is PolicyName.CURSOR_DISTANCE
         self._frees_at_once = settings.release is Release.IMMEDIATE
         self.misses_by_reason: dict[str, int] = {}
         self.by_kind: dict[str, Callable[[Topic, Row], RowOutcome]] = {
@@ -45,6 +46,11 @@ class Steps:
             EventKind.TOPIC_CLEAR: self._topic_clear,
         }
 
+    def _note_end(self, topic: Topic, ledger: int, number: int) -> None:
+        """Only distances need the ends of ledgers."""
+        if self._needs_ends:
+            topic.ends.note(ledger, number)
+
     def _add(self, topic: Topic, row: Row) -> RowOutcome:
         ledger, first, count = row.ledger, row.entry, row.count or 1
         if ledger in topic.deleted_ledgers:
@@ -52,7 +58,7 @@ class Steps:
         if (ledger, first) <= topic.last_added:
             return _DEAD[DeadReason.ADD_NOT_INCREASING]
         topic.last_added = (ledger, first + count - 1)
-        topic.ends.note(ledger, first + count - 1)
+        self._note_end(topic, ledger, first + count - 1)
         self._policy.add(topic, ledger, first, _each(row.sizes, count), row.t_us)
         return NOTHING
 
@@ -98,7 +104,7 @@ class Steps:
             cursor.wake(t_us)
             if cursor.mark is None:
                 cursor.mark = (ledger, first)
-        topic.ends.note(ledger, first + count - 1)
+        self._note_end(topic, ledger, first + count - 1)
         found: list[Any] = list(map(topic.entries.ledger(ledger).get, range(first, first + count)))
         if all(found):
             handlers, told = self._hit(topic, found)
@@ -120,7 +126,7 @@ class Steps:
         if marked_us is not None:
             topic.replay_delay_us = (4 * topic.replay_delay_us + row.t_us - marked_us) // 5
             self._settle_mark(topic, position)
-        topic.ends.note(*position)
+        self._note_end(topic, *position)
         entry = topic.entries.get(position)
         if entry is not None:
             handlers, told = self._hit(topic, [entry])

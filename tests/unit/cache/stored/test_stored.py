@@ -44,5 +44,5 @@ def test_pythons_collector_is_as_it_was_before() -> None:
 def test_state_of_another_version_is_refused() -> None:
     blocks = encode_state(SlotState())
     assert SlotState() == decode_state(VERSION, blocks)
-    with pytest.raises(StateError, match="has version 9, this headgate reads version 2: start with a new"):
+    with pytest.raises(StateError, match="has version 9, this headgate reads version 3: start with a new"):
         decode_state(9, blocks)

@@ -83,6 +83,10 @@ class CursorDistance(Policy):
         self._sweeps.changed.add(topic)
         self.due_us = min(self.due_us, self.next_tick_us(now_us))
 
+    def topic_forgotten(self, topic: Topic) -> None:
+        """The topic is not looked through any more."""
+        self._sweeps.forget(topic)
+
     def tick(self, now_us: int) -> None:
         """Drop what no cursor will read."""
         for topic in self._sweeps.take_due(now_us):

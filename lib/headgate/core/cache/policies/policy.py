@@ -196,6 +196,9 @@ class Policy:
     def topic_changed(self, topic: Topic, now_us: int) -> None:
         """A row was about the topic."""
 
+    def topic_forgotten(self, topic: Topic) -> None:
+        """The topic, of which nothing is cached, is not there any more."""
+
     def tick(self, now_us: int) -> None:  # noqa: ARG002  a hook
         """The tick that `due_us` named; sets the next one."""
         self.due_us = NEVER

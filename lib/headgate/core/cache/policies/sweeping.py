@@ -39,6 +39,11 @@ class Sweeps:
         if at_us is not None:
             self.waiting[topic] = at_us
 
+    def forget(self, topic: Topic) -> None:
+        """The topic is not there any more."""
+        self.changed.discard(topic)
+        self.waiting.pop(topic, None)
+
     def earliest_us(self) -> int:
         """The first instant that a topic waits for."""
         return min(self.waiting.values(), default=NEVER)

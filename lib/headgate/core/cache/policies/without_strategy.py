@@ -43,6 +43,10 @@ class Pip430WithoutStrategy(Pip430):
         self._sweeps.changed.add(topic)
         self.due_us = min(self.due_us, self.next_tick_us(now_us))
 
+    def topic_forgotten(self, topic: Topic) -> None:
+        """The topic is not looked through any more."""
+        self._sweeps.forget(topic)
+
     def tick(self, now_us: int) -> None:
         """Sweep, then look at age and size."""
         for topic in self._sweeps.take_due(now_us):

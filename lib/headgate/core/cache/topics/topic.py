@@ -26,13 +26,18 @@ class Counts:
         self.storage_bytes = 0
         self.storage_ops = 0
 
+    def add(self, other: "Counts") -> None:
+        """Take in what others came to."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 class Topic:
     """State of one topic; see section 3 for its fields.
 
-    Attributes: `place`, its place in the order of first appearance; `last_removal_us`, when its last cursor left, or
-    its first row came; `replay_delay_us`, how long a replayed entry waits; `own_bytes`, sizes of the cached entries
-    that are no slices of a receive buffer. Source: entry-cache 3
+    Attributes: `place`, where it is in the order of first appearance; `last_removal_us`, when its last cursor left, or
+    its first row came; `last_row_us`, when a row was about it last; `replay_delay_us`, how long a replayed entry waits;
+    `own_bytes`, sizes of the cached entries that are no slices of a receive buffer. Source: entry-cache 3
     """
 
     __slots__ = (
@@ -46,6 +51,7 @@ class Topic:
         "from_producer",
         "last_added",
         "last_removal_us",
+        "last_row_us",
         "marks",
         "name",
         "own_bytes",
@@ -58,6 +64,7 @@ class Topic:
         self.name = name
         self.place = place
         self.last_removal_us = now_us
+        self.last_row_us = now_us
         self.last_added = _NOTHING_ADDED
         self.replay_delay_us = settings.replay_init_us
         self.deleted_ledgers: set[int] = set()
@@ -77,6 +84,10 @@ class Topic:
             BufferSizes(settings.bookie_minimum_bytes, settings.bookie_initial_bytes, settings.bookie_maximum_bytes),
             settings.receive_window_us,
         )
+
+    def holds_nothing(self) -> bool:
+        """Whether it has no cursor, and nothing that is cached or was handed out."""
+        return not (self.cursors.by_name or self.entries.entry_count or self.copies.by_cursor)
 
     def delete_ledger(self, ledger: int) -> None:
         """Remember a ledger as deleted."""

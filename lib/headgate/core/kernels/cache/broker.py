@@ -21,8 +21,9 @@ from headgate.core.cache.rows import (
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.state import load
 from headgate.core.kernels.cache.arrays import enough_for, new_arrays, put_back, rows_of, taken_down, with_room
-from headgate.core.kernels.cache.convert.to_readable import plain_of
+from headgate.core.kernels.cache.convert.to_readable import COUNTS, plain_of
 from headgate.core.kernels.cache.cursors import link_space
+from headgate.core.kernels.cache.forgetting import forget_topics, without_unused
 from headgate.core.kernels.cache.gauges import finished_bytes
 from headgate.core.kernels.cache.limits import fits, limits_of, refusal_of
 from headgate.core.kernels.cache.policies.future import Hearing, future_of, link
@@ -217,6 +218,10 @@ class ArrayCache:
         self._change(values, self.now_us)
         return RowOutcome(removed=(*removed, *self.take_removed()))
 
+    def forget(self, before_us: int) -> None:
+        """Forget the topics that hold nothing and had no row from `before_us` on, as `Cache.forget` does."""
+        forget_topics(self.arrays, before_us)
+
     def take_removed(self) -> tuple[Removed, ...]:
         """What left the cache since this was last asked, where that is told."""
         return tuple(self._removed(*row) for row in self.take_log().tolist())
@@ -265,7 +270,7 @@ class ArrayCache:
     def totals(self) -> dict[str, int]:
         """What happened since the beginning, and what is cached now, by the keys of section 13."""
         state, topics = self.arrays.state[0], self.arrays.topics[: len(self.topic_names)]
-        sums = {name: int(topics[name].sum()) for name in _SUMS}
+        sums = {name: int(topics[name].sum() + state[f"forgotten_{name}"]) for name in COUNTS}
         causes = {
             str(cause): int(count) for cause, count in zip(_CAUSES, self.arrays.counts[REMOVALS].tolist(), strict=False)
         }
@@ -343,7 +348,8 @@ class ArrayCache:
 
     @classmethod
     def load(cls, stored: Mapping[str, Any], *, is_logged: bool = False) -> "ArrayCache":
-        """The cache that was stored; it behaves as that would."""
+        """The cache that was stored; it behaves as that would. Names that nothing is known of are left out."""
+        stored = without_unused(stored)
         cache = cls(CacheSettings.of(stored["settings"]), is_logged=is_logged)
         cache.topic_names = list(stored["topics"])
         cache._topics = {name: number for number, name in enumerate(stored["topics"])}
@@ -362,8 +368,7 @@ class ArrayCache:
 MOST_TOLD = (1 << 31) - 1
 """Entries of rows to come, which are counted in 31 bits."""
 _COLUMNS = ("t_us", "seq", "kind", "topic", "cursor", "space", "entry", "count", "first_size", "has_sizes")
-_SUMS = ("hits", "hit_bytes", "misses", "storage_bytes", "storage_ops")
-_COUNTS = (*_SUMS, "bytes", "entries")
+_COUNTS = (*COUNTS, "bytes", "entries")
 _STATE = ("inserted", "size_passes", "requeues", "visits", "max_pass_visits", "peak_bytes", "overshoot_bytes")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy import int64
 
-from headgate.core.kernels.cache.types import NONE, CacheArrays
+from headgate.core.kernels.cache.types import DISTANCE, NONE, CacheArrays
 from headgate.core.kernels.compiled import inner
 
 SILENCE_US = 50_000
@@ -119,7 +119,9 @@ def _is_before(cursor: Any, other: Any) -> bool:
 
 @inner
 def note_end(c: CacheArrays, space: int64, number: int64) -> None:
-    """An entry with this number was seen in a ledger: what comes in later ledgers is so much farther."""
+    """An entry with this number was seen in a ledger: what comes in later ledgers is so much farther, for DISTANCE."""
+    if c.state[0].policy != DISTANCE:
+        return
     of = c.spaces[space]
     more = number - of.highest
     if more <= 0:

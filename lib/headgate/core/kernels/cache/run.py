@@ -114,6 +114,8 @@ def _feed(c: CacheArrays, row: int64) -> int64:
     if c.topics[topic].place == NONE:
         _create(c, topic, t_us)
     dead = _step(c, row, kind)
+    if dead == NONE:
+        c.topics[topic].last_row_us = t_us
     if c.state[0].policy == DISTANCE:
         note_change(c, topic, t_us)
     if dead == NONE:
@@ -137,7 +139,8 @@ def _tick(c: CacheArrays, t_us: int64) -> None:
 def _create(c: CacheArrays, topic: int64, now_us: int64) -> None:
     """The first row of a topic."""
     state = c.state[0]
-    c.topics[topic].place, c.topics[topic].last_removal_us = state.places, now_us
+    of = c.topics[topic]
+    of.place, of.last_removal_us, of.last_row_us = state.places, now_us, now_us
     c.topics[state.places].placed = topic
     state.places += 1
 

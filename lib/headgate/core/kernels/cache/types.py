@@ -76,9 +76,10 @@ SPACE = np.dtype(_of_ints("topic", "ledger", "highest", "start", "is_deleted", "
 """highest: entry number seen, NONE for none. start: the entries of the ledgers before it. before, after: by ledger."""
 TOPIC = np.dtype(
     _of_ints(
-        *("place", "last_removal_us", "added_ledger", "added_entry", "replay_delay_us", "registrations", "registered"),
-        *("first_cursor", "last_cursor", "first_page", "last_page", "first_space", "last_space", "deleted"),
-        *("first_note", "last_note", "notes", "hits", "hit_bytes", "misses", "storage_bytes", "storage_ops"),
+        *("place", "last_removal_us", "last_row_us", "added_ledger", "added_entry", "replay_delay_us"),
+        *("registrations", "registered", "first_cursor", "last_cursor", "first_page", "last_page"),
+        *("first_space", "last_space", "deleted", "first_note", "last_note", "notes"),
+        *("hits", "hit_bytes", "misses", "storage_bytes", "storage_ops"),
         *("bytes", "entries", "own_bytes", "is_changed", "waits_us", "placed", "changed"),
     )
 )
@@ -139,6 +140,8 @@ STATE = np.dtype(
         *("earliest_us", "entries", "entry_end", "free_entry", "pages", "page_end", "free_page", "marks", "mark_end"),
         *("free_mark", "notes", "note_end", "free_note", "chunks", "chunk_end", "free_chunk", "logged", "status"),
         *("is_beyond", "page", "told_at", "told_end", "told", "heaped"),
+        *("forgotten_hits", "forgotten_hit_bytes", "forgotten_misses", "forgotten_storage_bytes"),
+        *("forgotten_storage_ops",),
     )
 )
 """What a broker has once, the settings as numbers first. Of each pool: how many are in use, the end of those ever used,
@@ -147,6 +150,7 @@ the first free one.
 goal_bytes: where a pass of cursor_distance ends. is_logged: removals are listed. changed: topics to sweep. earliest_us:
 no topic waits for an instant before it. is_beyond: a time until a read did not fit a number. page: looked up last.
 told_at, told_end: what of `future` is still to come. told: how many reads were told. heaped: entries in the heap.
+forgotten_: sums of the topics that were forgotten.
 """
 
 

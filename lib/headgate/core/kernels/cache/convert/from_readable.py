@@ -13,14 +13,13 @@ from headgate.core.cache.state import dump
 from headgate.core.kernels.cache.arrays import rehash_table, with_room
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.convert.pages_from_readable import FilledPages
-from headgate.core.kernels.cache.convert.to_readable import REASONS
+from headgate.core.kernels.cache.convert.to_readable import COUNTS, REASONS
 from headgate.core.kernels.cache.limits import NUMBER_LIMIT, TIME_LIMIT_US, refusal_of
 from headgate.core.kernels.cache.run import settle_limits
 from headgate.core.kernels.cache.types import CHUNK, ENTRY, LETTERS, MARK, MISSES, NEVER, NONE, NOTE, REMOVALS
 from headgate.core.numbers import MIN
 from headgate.core.state import PlainData
 
-_COUNTS = ("hits", "hit_bytes", "misses", "storage_bytes", "storage_ops")
 _WORK = ("size_passes", "requeues", "visits", "max_pass_visits")
 _KEPT = ("now_us", "seq", "peak_bytes", "overshoot_bytes", "inserted")
 
@@ -66,6 +65,8 @@ class _Filling:
             state[name] = plain[name]
         for name, count in zip(_WORK, plain["work"], strict=True):
             state[name] = count
+        for name, count in zip(COUNTS, plain["forgotten"], strict=True):
+            state[f"forgotten_{name}"] = count
         _count(arrays.counts[REMOVALS], plain["removed_by"], REASONS)
         _count(arrays.counts[MISSES], plain["misses_by_reason"], REASONS)
         _count(arrays.counts[LETTERS], plain["dead_letters"], list(DeadReason))
@@ -87,11 +88,12 @@ class _Filling:
             topic["last_removal_us"],
             topic["replay_delay_us"],
         )
+        of["last_row_us"] = topic["last_row_us"]
         of["added_ledger"], of["added_entry"] = topic["last_added"]
         of["registrations"], of["registered"] = topic["registrations"], len(topic["cursors"])
         of["deleted"], of["entries"], of["own_bytes"] = len(topic["deleted_ledgers"]), len(topic["entries"]), own_bytes
         of["bytes"] = sum(entry[2] for entry in topic["entries"])
-        for name, count in zip(_COUNTS, topic["counts"], strict=True):
+        for name, count in zip(COUNTS, topic["counts"], strict=True):
             of[name] = count
         self._cache.arrays.topics[number]["placed"] = number
 
@@ -233,7 +235,7 @@ def _times(plain: PlainData) -> Iterator[int]:
     if plain["now_us"] != MIN:
         yield plain["now_us"]
     for topic in plain["topics"]:
-        yield from (topic["last_removal_us"], topic["replay_delay_us"])
+        yield from (topic["last_removal_us"], topic["last_row_us"], topic["replay_delay_us"])
         yield from chain.from_iterable(cursor[4:] for cursor in topic["cursors"])
         yield from (mark[3] for mark in topic["marks"])
         yield from (entry[4] for entry in topic["entries"])
@@ -242,7 +244,7 @@ def _times(plain: PlainData) -> Iterator[int]:
 
 def _numbers(plain: PlainData) -> Iterator[int]:
     yield from (plain[name] for name in _KEPT[2:])
-    yield from chain(plain["work"], plain["handlers"])
+    yield from chain(plain["work"], plain["handlers"], plain["forgotten"])
     for topic in plain["topics"]:
         yield from chain(topic["last_added"], topic["deleted_ledgers"], topic["counts"])
         yield from chain.from_iterable(topic["highest"])

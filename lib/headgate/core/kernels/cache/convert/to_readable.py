@@ -11,6 +11,8 @@ from headgate.core.state import PlainData
 
 REASONS: tuple[str, ...] = (*Cause, MissReason.COLD, MissReason.PARTIAL, MissReason.NOT_ADMITTED, MissReason.REFUSED)
 
+COUNTS = ("hits", "hit_bytes", "misses", "storage_bytes", "storage_ops")
+
 
 class InArrays(Protocol):
     """What is asked of a cache in arrays."""
@@ -50,6 +52,7 @@ def plain_of(cache: InArrays) -> PlainData:
         "work": [int(state[name]) for name in ("size_passes", "requeues", "visits", "max_pass_visits")],
         "handlers": [int(arrays.entries[entry]["count"]) for entry in handlers],
         "topics": topics,
+        "forgotten": [int(state[f"forgotten_{count}"]) for count in COUNTS],
         "policy": _policy(cache, order, list(names.values())),
     }
 
@@ -122,11 +125,12 @@ def _topic(
     return {
         "name": name,
         "last_removal_us": int(of["last_removal_us"]),
+        "last_row_us": int(of["last_row_us"]),
         "last_added": [int(of["added_ledger"]), int(of["added_entry"])],
         "replay_delay_us": int(of["replay_delay_us"]),
         "deleted_ledgers": spaces["ledger"][spaces["is_deleted"] != 0].tolist(),
         "highest": [[int(end["ledger"]), int(end["highest"])] for end in spaces if end["highest"] != NONE],
-        "counts": [int(of[count]) for count in ("hits", "hit_bytes", "misses", "storage_bytes", "storage_ops")],
+        "counts": [int(of[count]) for count in COUNTS],
         "registrations": int(of["registrations"]),
         "cursors": [_cursor(arrays.cursors[cursor], names[cursor][1]) for cursor in cursors],
         "marks": [
