@@ -24,6 +24,7 @@ from headgate.tables.query import query
 from headgate.throttle.tables import throttle_tables
 from integration.processes import await_line, options, run_job, started, stopped
 from integration.runs import START, await_that, write_conf, write_publishes
+from s3_server import Store
 
 QUOTA = 100
 WANTED = {"b1": 20, "b2": 90, "b3": 10}
@@ -84,14 +85,15 @@ def traffic(trace: Path, ahead_s: Mapping[str, int], everybody_wants: Mapping[st
 
 
 class Cluster(NamedTuple):
-    """Folders of the jobs, and by how many seconds the clocks of brokers are ahead."""
+    """Folders of the jobs, by how many seconds the clocks of brokers are ahead, and where the tables are."""
 
     folder: Path
     ahead_s: dict[str, int]
+    output: str
 
     def job(self, broker: str) -> list[str]:
         folder = self.folder
-        paths = options(input=folder / "trace", output=folder / "out", conf_dir=folder / "conf", broker=broker)
+        paths = options(input=folder / "trace", output=self.output, conf_dir=folder / "conf", broker=broker)
         return ["throttle", "--format", "json", *paths]
 
     def log(self, broker: str) -> Path:
@@ -107,16 +109,16 @@ class Cluster(NamedTuple):
     def kill(self, broker: str) -> set[tuple[int, int, int]]:
         """The cuts that it had kept to send, by broker, life and number."""
         os.killpg(os.getpgid(int(self.pid_file(broker).read_text())), signal.SIGKILL)
-        state = LoopStateStore(opened(f"{self.folder}/out/brokers/{broker}/quota_state", QUOTA_STATE, None)).load()
+        state = LoopStateStore(opened(f"{self.output}/brokers/{broker}/quota_state", QUOTA_STATE, None)).load()
         assert state is not None
         waiting = map(Pending.of_plain, state["pending"])
         return {(one.sender.broker_id, one.sender.incarnation, one.cut.seq) for one in waiting}
 
     def asked(self, sql: str) -> list[dict[str, Any]]:
         names = [name for name in ("rg_limits", "rg_members", "rg_usage") if name in sql]
-        if not all((self.folder / "out" / name / "_delta_log").exists() for name in names):
+        if not all(DeltaTable.is_deltatable(f"{self.output}/{name}") for name in names):
             return []
-        return query(sql, {name: DeltaTable(self.folder / "out" / name) for name in names}).to_pylist()
+        return query(sql, {name: DeltaTable(f"{self.output}/{name}") for name in names}).to_pylist()
 
     def limits(self) -> dict[str, list[dict[str, Any]]]:
         """Rows of rg_limits about messages of each broker that is not lost, the newest last."""
@@ -182,7 +184,7 @@ class Cluster(NamedTuple):
     @contextmanager
     def without(self, table: str) -> Iterator[None]:
         """A table that nobody can read or write: a file is in its place."""
-        place, away = self.folder / "out" / table, self.folder / f"{table}.away"
+        place, away = Path(self.output) / table, self.folder / f"{table}.away"
         place.rename(away)
         place.write_text("")
         try:
@@ -207,7 +209,7 @@ class Cluster(NamedTuple):
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     write_conf(tmp_path / "conf", TEXT, broker=QUICK, groups=GROUPS)
-    made = Cluster(tmp_path, {})
+    made = Cluster(tmp_path, {}, f"{tmp_path}/out")
     with traffic(tmp_path / "trace", made.ahead_s):
         yield made
 
@@ -220,7 +222,7 @@ def test_jobs_that_start_one_after_another_have_the_quota_among_them_from_the_ep
     this in one process.
     """
     write_conf(tmp_path / "conf", TEXT, broker=QUICK, groups=GROUPS)
-    cluster = Cluster(tmp_path, {})
+    cluster = Cluster(tmp_path, {}, f"{tmp_path}/out")
     with traffic(tmp_path / "trace", {}, dict.fromkeys(WANTED, QUOTA)), ExitStack() as stack:
         jobs = {}
         for broker in WANTED:
@@ -305,6 +307,16 @@ def test_brokers_with_a_job_each_share_as_one_job_for_all_and_take_over_what_a_k
 
 
 @pytest.mark.long
+def test_jobs_whose_tables_are_on_a_store_share_there_and_take_over_what_a_killed_one_had(
+    at_store: Store, tmp_path: Path
+) -> None:
+    write_conf(tmp_path / "conf", TEXT, broker=QUICK, groups=GROUPS)
+    cluster = Cluster(tmp_path, {}, at_store.address("brokers"))
+    with traffic(tmp_path / "trace", cluster.ahead_s):
+        run_with_kills(cluster, 1, lambda: 0.0)
+
+
+@pytest.mark.long
 def test_twenty_kills_of_one_of_three_at_random_points_lose_and_double_no_report(cluster) -> None:
     seed = random.randrange(2**32)
     chosen = random.Random(seed)
@@ -329,7 +341,7 @@ def check_enforced(cluster: Cluster, epochs: range) -> None:
     """In these epochs, whose limits did not change, each broker let in what they say: b2 wants more."""
     seconds = range(epochs.start * EPOCH_MS // 1000, epochs.stop * EPOCH_MS // 1000)
     for broker, share in SHARES.items():
-        usage = throttle_tables(cluster.folder / "out" / "brokers" / broker).read("topic_usage").to_pylist()
+        usage = throttle_tables(f"{cluster.output}/brokers/{broker}").read("topic_usage").to_pylist()
         let_in = sum(row["admitted_messages"] for row in usage if row["event_time"].timestamp() in seconds)
         assert abs(let_in / len(seconds) - share) <= share / 10
 
