@@ -72,16 +72,18 @@ class MachineFeed:
         return self._refuse(BadInput.UNKNOWN_CONNECTION) if seat is None else seat.tell(make)
 
     def listen(self, heard: Heard) -> None:
-        """Tell `heard` of all events from now on, after those that say which clients are there and not read."""
-        for connection in self.names():
-            for event in self._seats[connection].standing():
-                heard(connection, event)
+        """Tell `heard` of all events from now on, once each. `standing` has what still holds of those before."""
         self.unlisten(heard)
         self._heard.append(heard)
 
     def unlisten(self, heard: Heard) -> None:
         """Tell it nothing more."""
         self._heard = [one for one in self._heard if one != heard]
+
+    def standing(self, connection: str) -> list[Event]:
+        """The events that still hold: it has joined, and its reads are off. None where there is no such connection."""
+        seat = self._seats.get(connection)
+        return [] if seat is None else seat.standing()
 
     def open(self, connection: str, producer: int, topic: str, name: str = "") -> str | None:
         """A producer opened: its id, and its name on its topic. Why it was refused, None where it was not."""
