@@ -18,6 +18,7 @@ from headgate.gate.control_rows import (
     Opened,
     Told,
     Unmarked,
+    Unopened,
     connection_of,
     event_line,
     line_of,
@@ -245,6 +246,8 @@ class Control(asyncio.Protocol):
                 refused = feed.open(connection, producer_id, *name)
             case Unmarked(connection, reason, ordinal):
                 refused = feed.unmark_all(connection, reason, ordinal)
+            case Unopened(connection):
+                refused = feed.refuse_producer(connection)
             case Told(connection, make):
                 refused = feed.tell(connection, make)
         return _OK if refused is None else {"error": str(refused)}

@@ -227,3 +227,13 @@ def test_lines_that_take_long_let_others_have_their_turn() -> None:
 
     assert driven.drained() == [{"ok": True}] * 10
     assert not driven.socket.is_paused
+
+
+def test_a_condition_of_a_producer_that_is_not_open_changes_nothing() -> None:
+    driven = Driven(ControlLimits(), ["c"])
+    row = {"kind": "condition_set", "connection": "c", "topic": "u", "reason": "BROKER_PUBLISH_RATE", "ordinal": 1}
+    for connection in ("c", "gone"):
+        driven.control.data_received(json.dumps(row | {"connection": connection}).encode() + b"\n")
+
+    assert driven.drained() == [{"error": "unknown_producer"}, {"error": "unknown_connection"}]
+    assert driven.feed.view("c")["holds"] == []  # type: ignore[index]

@@ -226,6 +226,16 @@ def test_an_unmark_of_all_producers_releases_each_and_what_is_marked_late() -> N
     assert driven.feed.unmark_all("other", TOPIC, 1) == BadInput.UNKNOWN_CONNECTION
 
 
+def test_an_unmark_of_all_producers_is_checked_also_where_there_are_none() -> None:
+    driven = Driven()
+    driven.feed.join("none", Told(), supports=True)
+    for connection in ("c", "none"):
+        assert driven.feed.unmark_all(connection, PENDING, 1) == BadInput.BAD_REASON
+        assert driven.feed.unmark_all(connection, TOPIC, "abc") == BadInput.BAD_ORDINAL  # type: ignore[arg-type]
+        assert driven.feed.unmark_all(connection, TOPIC, 1) is None
+    assert driven.feed.metrics.values()["headgate.input.rejected.count{error=bad_ordinal}"] == 2
+
+
 def test_what_a_machine_refuses_is_said() -> None:
     driven = Driven()
 
