@@ -297,14 +297,17 @@ def torn(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def missing(log: Path) -> Iterator[Path]:
-    """An entry of a Delta log, the last but one, is not there while the block runs."""
+    """The last entry but one of a Delta log is not there while the block runs, nor a checkpoint that replaces it."""
     entry = sorted(log.glob("*.json"))[-2]
-    aside = log.parent.parent / f"aside-{entry.name}"
-    shutil.move(entry, aside)
+    checkpoints = [one for one in log.glob("*.checkpoint*.parquet") if one.name >= entry.stem]
+    asides = [(one, log.parent.parent / f"aside-{one.name}") for one in (entry, *checkpoints)]
+    for one, aside in asides:
+        shutil.move(one, aside)
     try:
         yield entry
     finally:
-        shutil.move(aside, entry)
+        for one, aside in asides:
+            shutil.move(aside, one)
 
 
 class Fault(NamedTuple):

@@ -292,8 +292,11 @@ def test_who_has_shown_no_token_takes_no_place_of_a_client_that_has(tmp_path: Pa
         strangers = [stack.enter_context(Client(gate.port)) for _ in range(4)]
         for name in "abc":
             stack.enter_context(gate.client(name, token="s3cret"))
-        assert "no more places: max_connections" in words_of(strangers[0].greet("d", token="s3cret"))
+        assert "no more places: --max-connections 3 is" in words_of(strangers[0].greet("d", token="s3cret"))
         assert gate.do(gate.feed.names) == ["a", "b", "c"]
+        assert gate.said == [
+            "refused 1 since the last such line, the last from 127.0.0.1: --max-connections 3 is reached"
+        ]
 
 
 def test_clients_that_are_there_at_the_stop_are_told_nothing_more_and_closed() -> None:

@@ -58,7 +58,8 @@ class Running:
         self.feed = AskedFeed(BrokerSettings(), clock, BrokerMetrics())
         self.listener = listening("127.0.0.1", 0)
         self.number: int = self.listener.getsockname()[1]
-        self.port = Port(self.feed, self.counters, clock, token, limits)
+        self.said: list[str] = []
+        self.port = Port(self.feed, self.counters, clock, token, limits, self.said.append)
         self.limiters: list[Limiter] = []
 
     async def limiter(self, limit: int = 2**16) -> Limiter:
@@ -138,18 +139,35 @@ def test_a_limiter_with_many_requests_waits_for_others_and_has_all_answered() ->
 
 
 def test_a_limiter_that_does_not_read_fills_no_memory() -> None:
-    """Answers of a kilobyte: the gate makes as many as wait at most, and what two sockets hold."""
+    """Answers of a kilobyte: the gate makes as many as wait at most, and what two sockets hold. Nobody else notices."""
 
     async def play(port: Running) -> None:
         port.feed.filling = "x" * 1000
         deaf = await port.limiter(limit=1)
         deaf.writer.write(ASK * 20_000)
-        while not port.ended("does not read"):  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        other = await port.limiter()
+        while not port.ended("does not read"):
+            assert await other.ask() is not None
+        number = deaf.writer.get_extra_info("sockname")[1]
         assert port.feed.asked < 10_000
-        assert await (await port.limiter()).ask() is not None
+        assert len(port.said) == 1
+        assert f"127.0.0.1 port {number}: it read nothing for 0.5 s" in port.said[0]
 
-    run(ControlLimits(waiting_bytes=65_536), play)
+    run(ControlLimits(unread_ms=500), play)
+
+
+def test_large_answers_reach_who_reads_them() -> None:
+    """60 answers of a megabyte, of which two sockets hold a small part."""
+
+    async def play(port: Running) -> None:
+        port.feed.filling = "x" * 1_000_000
+        limiter = await port.limiter(limit=2**21)
+        await limiter.say(ASK * 60)
+        for _ in range(60):
+            assert await limiter.hear() == {"connections": [port.feed.filling]}
+        assert port.counters.values() == {}
+
+    run(ControlLimits(), play)
 
 
 def test_a_silent_limiter_is_closed_and_one_that_listens_is_not() -> None:

@@ -51,8 +51,8 @@ class Publishes:
 
 
 @contextmanager
-def limiter_of(tmp_path: Path, control: int, status: int = 0) -> Iterator[Publishes]:
-    (tmp_path / "limiter.py").write_text(program())
+def limiter_of(tmp_path: Path, control: int, status: int = 0, idle_s: float = 60) -> Iterator[Publishes]:
+    (tmp_path / "limiter.py").write_text(program().replace("IDLE_S = 60", f"IDLE_S = {idle_s}"))
     command = [sys.executable, str(tmp_path / "limiter.py"), str(control)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -152,6 +152,26 @@ def test_a_limiter_that_is_started_again_releases_what_the_one_that_died_held(tm
             second.sent("c", 1, RATE + 50)
             await_that(is_held, "a hold of the second")
             await_that(lambda: not is_held(), "its release")
+
+
+def test_it_closes_producers_that_are_idle_and_opens_them_again(tmp_path: Path) -> None:
+    """Not one that it holds."""
+    with (
+        machine() as (_, (port, control)),
+        Limiter(control) as asked,
+        limiter_of(tmp_path, control, idle_s=0.05) as publishes,
+        Client(port) as client,
+    ):
+
+        def topics() -> list[str]:
+            return [one["topic"] for one in asked.say(kind="probe", connection="c")["producers"]]
+
+        client.greet("c", supports=False)
+        opened(publishes, asked, "c")
+        publishes.sent("c", 2, 100 * RATE)
+        await_that(lambda: topics() == ["t2"], "the end of the idle one")
+        publishes.sent("c", 1, RATE)
+        await_that(lambda: sorted(topics()) == ["t1", "t2"], "the idle one again")
 
 
 def test_it_ends_when_the_gate_is_away(tmp_path: Path) -> None:

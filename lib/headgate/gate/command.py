@@ -80,7 +80,7 @@ async def _machine(settings: GateSettings, broker: BrokerSettings, arguments: ar
     listener = listening(LOOPBACK, arguments.control_port, option="--control-port")
     limits = ControlLimits(token_ms=settings.handshake_timeout_ms)
     with _metrics_served(arguments, metrics, counters):
-        async with control_on(listener, Port(feed, counters, clock, settings.token(), limits)):
+        async with control_on(listener, Port(feed, counters, clock, settings.token(), limits, _line(say))):
             say(f"gate: clients on {_place(gate.address)}, control on {_place(listener.getsockname()[:2])}")
             await gate.serve(_stop_asked())
     _say_counts(say, metrics, counters)

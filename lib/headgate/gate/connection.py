@@ -3,11 +3,10 @@
 import asyncio
 import select
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from headgate.core.protocol.counters import Counters
-from headgate.gate.admission import Refusal
 from headgate.gate.feed import Feed, GateClock, NameTaken, Seat, Timer
 from headgate.gate.session import Answered, Ends, Event, Joins, Rules, Send, Session
 from headgate.wire import Frame, ThrottleProducer, throttle_producer
@@ -22,19 +21,21 @@ LINGER_MS = 1000
 """How long a client has to read why its connection ends."""
 HANG_UP_CHECK_MS = 1000
 ENDED = "headgate.gate.connection.ended.count"
-REFUSED = "headgate.gate.connection.refused.count"
 _HUNG_UP = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What all connections of a gate share. write_buffer_bytes: see GateSettings."""
+    """What all connections of a gate share. write_buffer_bytes: see GateSettings. buffer: what is read of one of them,
+    until it is taken out at once.
+    """
 
     rules: Rules
     feed: Feed
     clock: GateClock
     counters: Counters
     write_buffer_bytes: int
+    buffer: bytearray = field(default_factory=lambda: bytearray(CATCH_UP_BYTES), repr=False)
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -44,16 +45,17 @@ class ClientConnection(asyncio.BufferedProtocol):
     come on again all of them are read before any timer. What waits to be written is bounded: a client that does not
     read loses its connection. A receipt has the time at which its bytes were read.
 
-    Arguments: `admit`, asked once CONNECT is there; `on_end`, called once, when the connection is gone.
+    Arguments: `admit`, asked once CONNECT is there, says why the client gets no place; `on_end`, called once, when the
+    connection is gone.
     """
 
-    def __init__(self, host: Host, admit: Callable[[], Refusal | None], on_end: Callable[[], None]) -> None:
+    def __init__(self, host: Host, admit: Callable[[], str | None], on_end: Callable[[], None]) -> None:
         self._host = host
         self._admit = admit
         self._clock = host.clock
         self._on_end = on_end
         self._session = Session(host.rules, host.counters, host.clock.now_ms())
-        self._buffer = bytearray(READ_BYTES)
+        self._read_bytes = READ_BYTES
         self._transport: asyncio.Transport | None = None
         self._seat: Seat | None = None
         self._timer: Timer | None = None
@@ -68,14 +70,15 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._arm()
 
     def get_buffer(self, _: int) -> memoryview:
-        """Where bytes are put; a view, as TLS puts a second record behind the first one into a slice of it."""
-        return memoryview(self._buffer)
+        """Where bytes are put, and taken out before anything else happens; a view, as TLS puts a second record behind
+        the first one into a slice of it.
+        """
+        return memoryview(self._host.buffer)[: self._read_bytes]
 
     def buffer_updated(self, nbytes: int) -> None:
         read_ms = self._clock.now_ms()
-        received = bytes(memoryview(self._buffer)[:nbytes])
-        if len(self._buffer) > READ_BYTES:
-            self._buffer = bytearray(READ_BYTES)
+        received = bytes(memoryview(self._host.buffer)[:nbytes])
+        self._read_bytes = READ_BYTES
         for event in self._session.receive(received, read_ms):
             self._do(event, read_ms)
         self._arm()
@@ -97,8 +100,10 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._write(Frame(throttle_producer(command)).encode())
 
     def stop_reading(self) -> None:
-        """Take nothing more from the socket; look once in a while whether anybody is there."""
-        if self._transport is None:
+        """Take nothing more from the socket; look once in a while whether anybody is there. One that is ending has its
+        time to end, and is not read anyway.
+        """
+        if self._transport is None or self._transport.is_closing():
             return
         self._transport.pause_reading()
         self._session.stop_reading()
@@ -109,7 +114,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         self._session.resume_reading(self._clock.now_ms())
-        self._buffer = bytearray(CATCH_UP_BYTES)
+        self._read_bytes = CATCH_UP_BYTES
         self._transport.resume_reading()
         self._arm()
 
@@ -146,8 +151,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _join(self, connection: str, *, supports: bool) -> None:
         refused = self._admit()
         if refused is not None:
-            self._host.counters.add(REFUSED, (("why", refused),))
-            self._write(self._session.refusal(ServerError.TOO_MANY_REQUESTS, f"no more places: {refused} is reached"))
+            self._write(self._session.refusal(ServerError.TOO_MANY_REQUESTS, refused))
             self.end("no more places")
             return
         try:

@@ -112,8 +112,14 @@ class Unmarked(NamedTuple):
     ordinal: Any
 
 
-def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Opened | Told | Unmarked:
-    """What a limiter says. Numbers are the machine's to check, which refuses a producer that is not open, too.
+class Unopened(NamedTuple):
+    """An input that names a producer which is not open, where the machine would take it for one that names none."""
+
+    connection: str
+
+
+def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Opened | Told | Unmarked | Unopened:
+    """What a limiter says. Numbers are the machine's to check, which refuses most that are for no open producer, too.
 
     Raises InvalidArgument for another kind, unknown names, and values of another type.
     """
@@ -134,6 +140,8 @@ def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Op
         return Unmarked(connection, **values)
     if has_producer:
         values["producer"] = producers_of(connection).id_of(_name(row)) if is_named else None
+        if made is inputs.ConditionSet and is_named and values["producer"] is None:
+            return Unopened(connection)
     return Told(connection, lambda at_ms: made(at_ms=at_ms, **values))
 
 

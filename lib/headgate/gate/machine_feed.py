@@ -6,9 +6,11 @@ from functools import partial
 
 from headgate.core.protocol.broker import inputs
 from headgate.core.protocol.broker.broker_metrics import REJECTED, BrokerMetrics
+from headgate.core.protocol.broker.checks import Facts, error_in
 from headgate.core.protocol.broker.connection import Connection
 from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
+from headgate.core.protocol.broker.producer import Producer
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.state import PlainData
 from headgate.gate.events import Event, Heard, Joined, Left, Paused
@@ -22,6 +24,8 @@ Making = Callable[[int], Input]
 
 MAX_PRODUCERS = 10_000
 TOO_MANY_PRODUCERS = "too_many_producers"
+_PRODUCER_0 = Facts({0: Producer(0, "")}, supports=False, needs_buckets=False)
+"""What an unmark of all producers is checked against, as one of a producer 0, since there may be none."""
 
 
 class MachineFeed:
@@ -72,16 +76,18 @@ class MachineFeed:
         return self._refuse(BadInput.UNKNOWN_CONNECTION) if seat is None else seat.tell(make)
 
     def listen(self, heard: Heard) -> None:
-        """Tell `heard` of all events from now on, after those that say which clients are there and not read."""
-        for connection in self.names():
-            for event in self._seats[connection].standing():
-                heard(connection, event)
+        """Tell `heard` of all events from now on, once each. `standing` has what still holds of those before."""
         self.unlisten(heard)
         self._heard.append(heard)
 
     def unlisten(self, heard: Heard) -> None:
         """Tell it nothing more."""
         self._heard = [one for one in self._heard if one != heard]
+
+    def standing(self, connection: str) -> list[Event]:
+        """The events that still hold: it has joined, and its reads are off. None where there is no such connection."""
+        seat = self._seats.get(connection)
+        return [] if seat is None else seat.standing()
 
     def open(self, connection: str, producer: int, topic: str, name: str = "") -> str | None:
         """A producer opened: its id, and its name on its topic. Why it was refused, None where it was not."""
@@ -113,12 +119,18 @@ class MachineFeed:
 
     def unmark_all(self, connection: str, reason: int, ordinal: int) -> BadInput | None:
         """As `unmark`, for each producer that is open, also those that nothing holds."""
-        refused = None if connection in self._seats else self._refuse(BadInput.UNKNOWN_CONNECTION)
+        if connection not in self._seats:
+            return self._refuse(BadInput.UNKNOWN_CONNECTION)
+        error = error_in(inputs.Unmark(0, 0, reason, ordinal), _PRODUCER_0)
+        if error is not None:
+            return self._refuse(error)
         for producer in self.producers(connection).ids():
-            refused = self.unmark(connection, producer, reason, ordinal)
-            if refused is not None:
-                break
-        return refused
+            self.unmark(connection, producer, reason, ordinal)
+        return None
+
+    def refuse_producer(self, connection: str) -> BadInput:
+        """Why an input is refused that names a producer which is not open."""
+        return self._refuse(BadInput.UNKNOWN_PRODUCER if connection in self._seats else BadInput.UNKNOWN_CONNECTION)
 
     def view(self, connection: str) -> PlainData | None:
         """Reads, holds and producers of a connection now, None where it is not there. throttle-protocol 19, probe"""

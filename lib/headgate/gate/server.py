@@ -11,7 +11,7 @@ from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.errors import EndpointError
 from headgate.gate.admission import Admission, Refusal
-from headgate.gate.connection import ENDED, LINGER_MS, REFUSED, ClientConnection, Host
+from headgate.gate.connection import ENDED, LINGER_MS, ClientConnection, Host
 from headgate.gate.feed import Feed, GateClock
 from headgate.gate.refusals import Refusals
 from headgate.gate.session import Rules, refusal
@@ -19,6 +19,7 @@ from headgate.gate.settings import GateSettings
 from headgate.hosts import BREATH_S, addresses, take_in
 from headgate.wire.pulsar_commands import ServerError
 
+REFUSED = "headgate.gate.connection.refused.count"
 BACKLOG = 4096
 SOCKET_BUFFER_BYTES = 65_536
 """What the system keeps for a client in each direction; it takes twice as much for its own book-keeping."""
@@ -28,7 +29,7 @@ KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USE
 
 class Gate:
     """Clients have nothing in common but the event loop and the bounds of Admission, and none of them waits for
-    another. Whom these keep out is refused before TLS begins.
+    another. Whom these keep out is refused before TLS begins, or at CONNECT.
 
     Files of certificate and token are read, and the port is bound, when it is made: `address` is where it listens.
     Arguments: `say`, hears of connections that are refused, as Refusals says it.
@@ -86,27 +87,35 @@ class Gate:
     def _came(self, client: socket.socket, address: str) -> None:
         refused = self._admission.arrive(client, address)
         if refused is None:
-            self._take_in(client)
+            self._take_in(client, address)
         else:
-            self._refuse(client, address, refused)
+            self._refuse(client, self._refused(address, refused))
 
-    def _refuse(self, client: socket.socket, address: str, why: Refusal) -> None:
-        limit = f"--{why.replace('_', '-')} {getattr(self._settings, why)}"
-        self._host.counters.add(REFUSED, (("why", why),))
-        self._refusals.add(address, limit)
+    def _refuse(self, client: socket.socket, text: str) -> None:
         with client, suppress(OSError):
             client.setblocking(False)
             if self._tls is None:
-                client.send(refusal(ServerError.TOO_MANY_REQUESTS, f"no more places: {limit} is reached"))
+                client.send(refusal(ServerError.TOO_MANY_REQUESTS, text))
 
-    def _take_in(self, client: socket.socket) -> None:
+    def _admit(self, client: socket.socket, address: str) -> str | None:
+        refused = self._admission.join(client)
+        return None if refused is None else self._refused(address, refused)
+
+    def _refused(self, address: str, why: Refusal) -> str:
+        """Count and report it. What the client is told."""
+        limit = f"--{why.replace('_', '-')} {getattr(self._settings, why)}"
+        self._host.counters.add(REFUSED, (("why", why),))
+        self._refusals.add(address, limit)
+        return f"no more places: {limit} is reached"
+
+    def _take_in(self, client: socket.socket, address: str) -> None:
         try:
             _watch_over(client)
         except OSError:  # it has gone already
             self._admission.leave(client)
             client.close()
             return
-        admit = partial(self._admission.join, client)
+        admit = partial(self._admit, client, address)
         connection = ClientConnection(self._host, admit, lambda: self._gone(client, connection))
         self._connections.add(connection)
         arriving = asyncio.ensure_future(self._shake_hands(client, connection))

@@ -10,7 +10,7 @@ from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import Cause, Command, CommandKind, ReadsResumed
 from headgate.core.protocol.reasons import Reason
 from headgate.errors import InvalidArgument
-from headgate.gate.control_rows import Told, Unmarked, event_line, event_row, row_of, told
+from headgate.gate.control_rows import Told, Unmarked, Unopened, event_line, event_row, row_of, told
 from headgate.gate.events import Event, Joined, Left, Paused
 from headgate.gate.producers import ProducerName, Producers
 
@@ -59,6 +59,11 @@ def test_an_unmark_that_names_no_producer_is_for_all() -> None:
     assert told(row, producers_of) == Unmarked("c", Reason.ResourceGroupProduceQuotaExceeded, 2)
     with pytest.raises(InvalidArgument, match="topic: got None"):
         told(row | {"producer": "p"}, producers_of)
+
+
+def test_a_condition_that_names_a_producer_which_is_not_open_is_none_of_the_whole_connection() -> None:
+    row = {"kind": "condition_set", "connection": "c", "topic": "u", "reason": BROKER, "ordinal": 1}
+    assert told(row, producers_of) == Unopened("c")
 
 
 def test_a_producer_opens_with_its_number_and_its_name() -> None:

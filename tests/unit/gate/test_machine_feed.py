@@ -14,7 +14,7 @@ from headgate.core.protocol.broker.outputs import BadInput
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.control_rows import event_row, probe_row
-from headgate.gate.events import Event
+from headgate.gate.events import Event, Heard
 from headgate.gate.feed import NameTaken, Seat
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.producers import ProducerName
@@ -226,6 +226,16 @@ def test_an_unmark_of_all_producers_releases_each_and_what_is_marked_late() -> N
     assert driven.feed.unmark_all("other", TOPIC, 1) == BadInput.UNKNOWN_CONNECTION
 
 
+def test_an_unmark_of_all_producers_is_checked_also_where_there_are_none() -> None:
+    driven = Driven()
+    driven.feed.join("none", Told(), supports=True)
+    for connection in ("c", "none"):
+        assert driven.feed.unmark_all(connection, PENDING, 1) == BadInput.BAD_REASON
+        assert driven.feed.unmark_all(connection, TOPIC, "abc") == BadInput.BAD_ORDINAL  # type: ignore[arg-type]
+        assert driven.feed.unmark_all(connection, TOPIC, 1) is None
+    assert driven.feed.metrics.values()["headgate.input.rejected.count{error=bad_ordinal}"] == 2
+
+
 def test_what_a_machine_refuses_is_said() -> None:
     driven = Driven()
 
@@ -246,11 +256,19 @@ def test_everything_that_is_emitted_is_heard() -> None:
     ]
 
 
+def listen(feed: MachineFeed, heard: Heard) -> None:
+    """As the control port does."""
+    feed.listen(heard)
+    for connection in feed.names():
+        for event in feed.standing(connection):
+            heard(connection, event)
+
+
 def test_who_listens_later_hears_first_what_still_holds() -> None:
     driven, heard = Driven(supports=False), []
     driven.mark()
     driven.feed.join("b", Told(), supports=True)
-    driven.feed.listen(lambda *event: heard.append(event))
+    listen(driven.feed, lambda *event: heard.append(event))
     assert [(name, type(event).__name__) for name, event in heard] == [
         ("b", "Joined"),
         ("c", "Joined"),
@@ -266,7 +284,7 @@ def test_who_listens_twice_hears_once_what_comes_and_nothing_of_a_pause_that_is_
     driven.mark()
     driven.feed.unmark("c", 1, 0, 1)
     driven.emitted.clear()
-    driven.feed.listen(driven._heard)
+    listen(driven.feed, driven._heard)
     driven.seat.leave()
     assert [type(event).__name__ for _, event in driven.emitted] == ["Joined", "Left"]
 
@@ -350,7 +368,7 @@ def test_a_producer_that_closed_under_a_pause_it_began_is_still_named_to_who_lis
     driven.mark(producer=2)
     assert driven.feed.tell("c", lambda at_ms: CloseProducer(at_ms, 1)) is None
     assert driven.feed.open("c", 1, "another") is None
-    driven.feed.listen(lambda name, event: heard.append(event_row(name, event)))
+    listen(driven.feed, lambda name, event: heard.append(event_row(name, event)))
 
     assert [row["topic"] for row in heard if row["event"] == "reads_paused"] == ["t1"]
 
@@ -384,7 +402,7 @@ def test_whatever_opens_and_closes_who_listens_later_hears_rows(supports: bool, 
                 driven.at(driven.clock.now_ms() - START_MS + 60 * producer)
         later: list[Any] = []
         hear = partial(_keep_row, later)
-        feed.listen(hear)
+        listen(feed, hear)
         feed.unlisten(hear)
         view = feed.view("c")
         is_off = any(row["event"] == "reads_paused" for row in later)
