@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs headgate's wheel in a virtual environment, with the versions of requirements.lock, hashes checked, and the jars of
-# Delta and Kafka beside its conf. Needs Python 3.11, Java 17 and a network:  deploy/install.sh TARGET
+# Delta, Kafka and S3 beside its conf. Needs Python 3.11, Java 17 and a network:  deploy/install.sh TARGET
 set -euo pipefail
 target=$1
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
@@ -14,7 +14,7 @@ pip() { "$target/bin/python" -m pip "$@" --quiet --no-input --disable-pip-versio
 sed -n '/^setuptools==/,/^ *# via/p' "$root/requirements.lock" >"$work/setuptools.txt"
 pip install --require-hashes --requirement "$work/setuptools.txt"
 mkdir "$work/source"
-cp -R "$root"/{lib,jobs,conf,pyproject.toml,README.md,LICENSE} "$work/source"
+cp -R "$root"/{lib,jobs,conf,scripts,pyproject.toml,README.md,LICENSE} "$work/source"
 pip wheel --no-deps --no-build-isolation --wheel-dir "$work" "$work/source"
 sed 's/ *\\$//; /^ /d' "$root/requirements.lock" >"$work/versions.txt"
 pip install --no-build-isolation --constraint "$work/versions.txt" --report "$work/report.json" "$work"/headgate-*.whl
@@ -22,8 +22,11 @@ pip install --no-build-isolation --constraint "$work/versions.txt" --report "$wo
 import json, pathlib, sys
 report, lock = (pathlib.Path(name).read_text() for name in sys.argv[1:])
 for one in json.loads(report)["install"]:
-    digest = one["download_info"]["archive_info"]["hashes"]["sha256"]
-    if not one["download_info"]["url"].startswith("file:") and digest not in lock:
+    found = one["download_info"]
+    if found["url"].startswith("file:"):  # headgate's own
+        continue
+    digest = found["archive_info"]["hash"].removeprefix("sha256=")
+    if digest not in lock:
         sys.exit(f"{one['metadata']['name']}: sha256 {digest} is not in requirements.lock")
 END
 
@@ -32,7 +35,7 @@ mkdir "$work/checkout"
 cp -R "$root"/{scripts,conf} "$work/checkout"
 ln -s "$target" "$work/checkout/.venv"
 mkdir -p "$target/share/headgate/jars"
-for jars in delta kafka; do
+for jars in delta kafka s3; do
   folder=$("$target/bin/python" "$work/checkout/scripts/jars.py" "$jars")
   cp "$folder"/*.jar "$target/share/headgate/jars"
 done

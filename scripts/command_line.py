@@ -38,17 +38,6 @@ class CommandLine:
         values = (argument.rpartition("=")[2] for argument in self.job_arguments)
         return "--with-s3" in self.own or any(map(is_on_s3, values))
 
-    @property
-    def keeps_checkpoint_on_s3(self) -> bool:
-        """By the job's options: a checkpoint is under the output if it is nowhere else."""
-        return is_on_s3(self.job_option("--checkpoint") or self.job_option("--output") or "")
-
-    def job_option(self, name: str) -> str | None:
-        """The value of an option of the job, the last one; None without."""
-        values = [second for first, second in pairwise(self.job_arguments) if first == name]
-        values += [one.partition("=")[2] for one in self.job_arguments if one.startswith(f"{name}=")]
-        return values[-1] if values else None
-
     def master(self, defaults: Mapping[str, str]) -> str:
         """The master in force: the options before the job, the user's properties file, then `defaults`."""
         theirs = properties(Path(self.conf["--properties-file"])) if "--properties-file" in self.conf else {}

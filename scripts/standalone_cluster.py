@@ -74,7 +74,13 @@ class Cluster:
     def start(self) -> None:
         """Raises SetupError where a port is taken, Java or pyspark is missing, or a process ends or is too slow."""
         self._environment = spark_environment(self._options.host)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.joinpath(".writable").touch()
+        except OSError as error:
+            raise SetupError(
+                f"--folder: {self._folder} cannot be written: {error.strerror}; give one for logs and pids"
+            ) from error
         if self._options.master is None:
             self._start_master()
         names = [f"worker-{number}" for number in range(1, self._options.workers + 1)]

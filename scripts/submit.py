@@ -22,8 +22,6 @@ from steps import PYTHON, ROOT, SetupError
 
 CONF = ROOT / "conf"
 USAGE = 64  # sysexits: wrong command line
-S3_CHECKPOINTS = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
-"""A file of a checkpoint is one upload, which S3 takes whole or not at all: to rename is to copy there."""
 HELP = """\
 usage: ./spark-submit.sh [options] JOB.py [job options]
 
@@ -79,8 +77,6 @@ def main(arguments: list[str]) -> int:
 def spark_command(line: CommandLine, extra_jars: list[Path], packages: list[Path]) -> list[str]:
     """Spark's spark-submit with the user's options last, so that theirs win; lists are joined."""
     command = [str(jars.spark_home() / "bin" / "spark-submit"), "--conf", "spark.jars.packages="]  # resolved already
-    if line.keeps_checkpoint_on_s3:
-        command += ["--conf", f"spark.sql.streaming.checkpointFileManagerClass={S3_CHECKPOINTS}"]
     if "--properties-file" in line.conf:
         command.append("--load-spark-defaults")  # conf/spark-defaults.conf below the user's file instead of not at all
     command += line.spark

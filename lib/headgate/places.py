@@ -12,7 +12,7 @@ from glob import glob
 from pathlib import Path, PurePath
 
 from headgate.errors import InputError, StateError, TableError
-from headgate.stores import check_address, check_reachable, folder_at, is_stored, is_there, local_path
+from headgate.stores import check_address, check_reachable, folder_at, is_stored, is_there, joined, local_path
 
 LEAST_FREE_BYTES = 1 << 28
 """Of a disk for tables: a run of a small trace fits."""
@@ -62,6 +62,13 @@ def check_there(input_: str, option: str) -> None:
             raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
     if local_path(input_) is not None and not (Path(input_).exists() or glob(input_)):  # noqa: PTH207  as written
         raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
+
+
+def check_checkpoint(place: str) -> None:
+    """Raise InputError where no checkpoint of a job is."""
+    check_reachable(place, "--checkpoint")
+    if not is_there(joined(place, "metadata")):
+        raise InputError(f"--checkpoint: {place} is no checkpoint; give that of a job that has finished a batch")
 
 
 def check_new(output: str, option: str = "--output") -> None:

@@ -146,6 +146,14 @@ def hadoop_settings(environment: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
+def checkpoint_settings(place: str) -> dict[str, str]:
+    """What Spark has to be told of a checkpoint there: on S3 a file is one upload, which the store takes whole or not
+    at all, since to rename is to copy.
+    """
+    manager = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+    return {"spark.sql.streaming.checkpointFileManagerClass": manager} if scheme_of(place) == "s3a" else {}
+
+
 class Folder(ABC):
     """A folder, and files and folders right in it by their names. What is written appears whole.
 

@@ -31,7 +31,8 @@ def as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def told(cause: str) -> list[str]:
     advice = (
-        "The next start on the same checkpoint goes on where the tables stand. Spark's log, in .cache/logs, has more."
+        "The next start on the same checkpoint goes on where the tables stand. "
+        "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
     )
     return [f"the query failed: {cause}", advice]
 

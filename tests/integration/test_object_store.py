@@ -182,12 +182,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("changed", "place", "said"), WRONG.values(), ids=WRONG.keys())
-@pytest.mark.parametrize("program", ["sql", "job"])
+@pytest.mark.parametrize("program", ["sql", "serve", "job"])
 def test_what_is_wrong_is_said_before_anything_begins_and_no_secret(
     program: str, changed: dict[str, str], place: str, said: str, scene: Scene, at_store: Store
 ) -> None:
     commands = {
         "sql": [sys.executable, "-m", "headgate", "sql", place, "SHOW TABLES"],
+        "serve": [sys.executable, "-m", "headgate", "serve", place, "--port", "0"],
         "job": [
             *(sys.executable, "jobs/throttle.py", "--once"),
             *options(input=scene.folder / "trace", output=place, conf_dir=scene.folder / "conf", format="json"),

@@ -155,7 +155,7 @@ def test_what_spark_cannot_begin_ends_the_job_with_status_1_and_two_lines(thrott
     assert throttle(*options, "--conf-dir", conf, "--checkpoint", "nofs://host/checkpoint") == 1
     told = [
         'throttle: Spark cannot run the job: No FileSystem for scheme "nofs"',
-        "Spark's log, in .cache/logs, has more.",
+        "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`.",
     ]
     assert told == capsys.readouterr().err.splitlines()
 

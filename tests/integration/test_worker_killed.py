@@ -57,7 +57,10 @@ def test_a_killed_worker_ends_the_job_in_words_and_a_restart_completes_it(spark:
     assert 0 < before < TRACE.events
     expected = [
         "throttle: the query failed: a Python worker of Spark was killed, by somebody or for want of memory",
-        "The next start on the same checkpoint goes on where the tables stand. Spark's log, in .cache/logs, has more.",
+        (
+            "The next start on the same checkpoint goes on where the tables stand. "
+            "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
+        ),
     ]
     assert expected == screen.read_text().splitlines()[-2:]
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from headgate.errors import InputError, StateError
-from headgate.places import check_places, check_writable, sole_use
+from headgate.places import check_checkpoint, check_places, check_writable, sole_use
 from soak import Disk
 
 
@@ -87,3 +87,11 @@ def test_what_to_do_goes_by_whether_a_broker_was_given(tmp_path, broker, remedy)
     said = f"^{re.escape(f'another job is running on {folder}: stop it first, {remedy}')}$"
     with sole_use(folder), pytest.raises(StateError, match=said), sole_use(folder, broker):
         pass
+
+
+def test_a_place_without_a_checkpoint_is_refused(tmp_path):
+    (tmp_path / "metadata").touch()
+    check_checkpoint(str(tmp_path))
+    with pytest.raises(InputError, match=f"^--checkpoint: {tmp_path}/c is no checkpoint; give that of a job"):
+        check_checkpoint(f"{tmp_path}/c")
+    assert not (tmp_path / "c").exists()

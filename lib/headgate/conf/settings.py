@@ -341,8 +341,8 @@ class StateSettings(Section):
         int,
         Field(ge=0, le=87_600, description="an integer from 0 to 87600"),
         Meaning(
-            "a connection that nothing holds, or a topic of the entry cache that holds nothing, of which no row has come "
-            "for longer, is forgotten: what it counts begins anew with its next row; 0: never",
+            "a connection that nothing holds, or a topic of the entry cache that holds nothing, of which no row has "
+            "come for longer, is forgotten: what it counts begins anew with its next row; 0: never",
             " ([what grows](operations.md#what-grows))",
         ),
     ] = 24

@@ -24,6 +24,7 @@ from headgate.service.counted import Counted
 from headgate.service.pages.answers import Pages
 from headgate.service.pages.output import Output
 from headgate.service.patience import PatientProtocol
+from headgate.stores import check_reachable
 
 _MOST = 1000
 """Of connections and of requests that are answered. As many files again may be open for tables."""
@@ -37,6 +38,7 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     tokens = frozenset({*quota.admin_tokens, *_tokens(arguments.token_file)})
     _check(arguments, tokens)
     output = arguments.output
+    check_reachable(output, "OUTPUT")
     is_tried = bool(tried(output))
     admin = Admin(output, quota, tokens, tell, is_tried=is_tried)
     pages = Pages(Output(output, quota), quota, output)

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 _WORKER_DIED = "Python worker exited unexpectedly"
 _DAMAGE = re.compile("(?i)checksum|incomplete log file")
 _OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
+_LOG = "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
 _OF_DAMAGE = (
     "A file is damaged, and no start goes on until it is put back from a copy. If it is of the checkpoint and there is "
     "none, start with a new --output and --checkpoint, and read the input again."
@@ -21,10 +22,10 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 def in_words(failure: Exception) -> str:
     """The cause of one of SPARK_ERRORS, for a query the last of the errors that it names, and what to do."""
     if not isinstance(failure, StreamingQueryException):
-        return f"Spark cannot run the job: {first_line(failure)}\nSpark's log, in .cache/logs, has more."
+        return f"Spark cannot run the job: {first_line(failure)}\n{_LOG}"
     cause = _cause(str(failure).partition(_QUERY)[0])
     remedy = _OF_DAMAGE if _DAMAGE.search(cause) else _OF_GOING_ON
-    return f"the query failed: {cause}\n{remedy} Spark's log, in .cache/logs, has more."
+    return f"the query failed: {cause}\n{remedy} {_LOG}"
 
 
 def _cause(story: str) -> str:

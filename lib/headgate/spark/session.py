@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
 from headgate.jobs import home
-from headgate.stores import hadoop_settings
+from headgate.stores import checkpoint_settings, hadoop_settings
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -41,6 +41,13 @@ def spark_session(app_name: str) -> SparkSession:
         count = shuffle_partitions(settings.get("spark.master") or "", spark.sparkContext.defaultParallelism)
         spark.conf.set(PARTITIONS, count)
     return spark
+
+
+def prepare_checkpoint(spark: SparkSession, place: str) -> None:
+    """Let the session read and write a checkpoint at a place. What Spark's settings say wins."""
+    for name, value in checkpoint_settings(place).items():
+        if not spark.sparkContext.getConf().contains(name):
+            spark.conf.set(name, value)
 
 
 def local_builder(app_name: str) -> SparkSession.Builder:

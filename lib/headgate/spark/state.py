@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.cache.stored.state_report import are_of_caches, cache_report
 from headgate.errors import StateError
 from headgate.spark.failures import SPARK_ERRORS, first_line
+from headgate.spark.session import prepare_checkpoint
 from headgate.throttle.state_report import state_report
 
 
@@ -24,7 +25,7 @@ def read_state(spark: SparkSession, checkpoint: str) -> pa.Table:
 
 def stored(spark: SparkSession, checkpoint: str) -> DataFrame:
     """Keys and values as Spark has them after the last batch that is complete, in a session of any age."""
-    _ = spark.streams.active  # registers the coordinator of state stores, which a session without streams lacks
+    _prepare(spark, checkpoint)
     return spark.read.format("statestore").load(checkpoint)
 
 
@@ -34,6 +35,7 @@ def repartition(spark: SparkSession, checkpoint: str, partitions: int) -> None:
     Spark notes it as a batch of its own that has no input. One that was broken off is completed by another call with
     the same number. Raises StateError where the last batch of the job is not complete, or it has as many parts already.
     """
+    _prepare(spark, checkpoint)
     try:
         spark._streamingCheckpointManager.repartition(checkpoint, partitions)
     except SPARK_ERRORS as error:
@@ -41,6 +43,11 @@ def repartition(spark: SparkSession, checkpoint: str, partitions: int) -> None:
             f"the state in {checkpoint} cannot be split into {partitions} parts: {first_line(error)}. Stop the job "
             "with SIGTERM, after its batch, and try again"
         ) from error
+
+
+def _prepare(spark: SparkSession, checkpoint: str) -> None:
+    prepare_checkpoint(spark, checkpoint)
+    _ = spark.streams.active  # registers the coordinator of state stores, which a session without streams lacks
 
 
 def close_stores(spark: SparkSession) -> None:

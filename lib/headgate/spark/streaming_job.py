@@ -17,6 +17,7 @@ from headgate.spark.feed import Feed
 from headgate.spark.idle import idle_of
 from headgate.spark.input.input_files import InputFiles
 from headgate.spark.input.sources import literal, path_exists
+from headgate.spark.session import prepare_checkpoint
 from headgate.spark.silence import Silence
 from headgate.spark.sink import collected
 from headgate.tables.delta import PatientAppend, Tables
@@ -166,6 +167,7 @@ class StreamingJob:
     def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
         if self._feed is not None:
             self._feed.begin()
+        prepare_checkpoint(self._spark, self._checkpoint)
         stream = self.dataframe().writeStream.foreachBatch(self._take_and_feed)
         stream = stream.option("checkpointLocation", self._checkpoint).queryName(self.name).trigger(**trigger)
         return stream.start() if self._files is None else self._files.of_query(stream.start)

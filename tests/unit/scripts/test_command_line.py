@@ -58,19 +58,17 @@ def test_kafka_is_loaded_for_jobs_that_use_it(arguments, wanted) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wants", "keeps"),
+    ("arguments", "wants"),
     [
-        ([JOB, "--output", "out"], False, False),
-        (["--with-s3", JOB, "--output", "out"], True, False),
-        ([JOB, "--input", "s3a://b/in", "--output", "out"], True, False),
-        ([JOB, "--output=s3a://b/out"], True, True),
-        ([JOB, "--output", "s3a://b/out", "--checkpoint", "c"], True, False),
-        ([JOB, "--output", "out", "--checkpoint=s3a://b/c"], True, True),
+        ([JOB, "--output", "out"], False),
+        (["--with-s3", JOB, "--output", "out"], True),
+        ([JOB, "--input", "s3a://b/in", "--output", "out"], True),
+        ([JOB, "--output=s3a://b/out"], True),
+        ([JOB, "--output", "out", "--checkpoint=s3a://b/c"], True),
     ],
 )
-def test_s3_is_loaded_for_jobs_with_places_there(arguments, wants, keeps) -> None:
-    line = parse(arguments)
-    assert (wants, keeps) == (line.wants_s3, line.keeps_checkpoint_on_s3)
+def test_s3_is_loaded_for_jobs_with_places_there(arguments, wants) -> None:
+    assert wants == parse(arguments).wants_s3
 
 
 @pytest.mark.parametrize(

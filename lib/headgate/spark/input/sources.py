@@ -224,8 +224,8 @@ def _advice(error: Exception) -> str:
         "is not a Parquet file": "give a folder whose first file is Parquet, or the right --format",
         "DELTA_SCHEMA_NOT_SET": "give the folder of a Delta table, or the right --format",
         "NANOS": "write its times in microseconds",
-        "S3AFileSystem not found": "start with ./spark-submit.sh --with-s3",
-        "data source: kafka": "start with ./spark-submit.sh --with-kafka",
+        "S3AFileSystem not found": "start with ./spark-submit.sh --with-s3, or install with deploy/install.sh",
+        "data source: kafka": "start with ./spark-submit.sh --with-kafka, or install with deploy/install.sh",
     }.items():
         if sign in str(error):
             return f". To do: {advice}"
