@@ -47,7 +47,7 @@ class LoopClock:
 
 Say = Callable[[str], None]
 LOOPBACK = "127.0.0.1"
-OTHER_DESCRIPTORS = 64 + ControlLimits().connections
+OTHER_DESCRIPTORS = 64 + ControlLimits().connections + endpoint.MOST_CONNECTIONS
 MAX_PORT = 65_535
 MAX_POLL_MS = 3_600_000
 _M_MMAP_THRESHOLD = -3

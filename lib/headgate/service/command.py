@@ -26,7 +26,7 @@ from headgate.service.pages.output import Output
 from headgate.service.patience import PatientProtocol
 
 _MOST = 1000
-"""Of connections and of requests that are answered. As many files again may be open for tables."""
+"""Of connections and of requests that are answered. As many files again may be open for tables and metrics."""
 _BACKLOG = 2048
 _LAST_ANSWERS_S = 5
 
