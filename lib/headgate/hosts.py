@@ -1,16 +1,22 @@
-"""Hosts that services listen on, who comes there, and how many files may be open."""
+"""Hosts that services listen on, who comes there, how many files may be open, and what memory is given back."""
 
 import asyncio
+import ctypes
 import ipaddress
 import resource
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from headgate.errors import EndpointError
 
 ACCEPTS_A_TURN = 32
 BREATH_S = 0.1
+_BACKLOG = 4096
+_M_MMAP_THRESHOLD = -3
+_MAPPED_BYTES = 131_072
+"""glibc's own default, which it no longer raises once it is set."""
 
 
 def is_loopback(host: str) -> bool:
@@ -31,6 +37,33 @@ def addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[An
     return [(family, address) for family, _, _, _, address in found]
 
 
+def listening(
+    host: str, port: int, option: str = "--host and --port", buffer_bytes: int | None = None
+) -> socket.socket:
+    """A socket that listens there, on any free port where `port` is 0, and does not block.
+    Raises EndpointError if none can.
+
+    option: where the place was given. buffer_bytes: what the system keeps for a client in each direction.
+    """
+    family, address = addresses(host, port)[0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if buffer_bytes is not None:
+            for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                listener.setsockopt(socket.SOL_SOCKET, buffer, buffer_bytes)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise EndpointError(
+            f"{option}: nothing can listen on {host} port {port}: {error.strerror or error}; allowed is an address "
+            "of this machine with a port that is free: give another one, or end what uses it"
+        ) from error
+    return listener
+
+
 def allow_files(wanted: int) -> int:
     """See to it that so many files and sockets can be open, or as many as the system allows. How many can be."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -38,6 +71,20 @@ def allow_files(wanted: int) -> int:
     if soft != resource.RLIM_INFINITY and allowed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     return allowed
+
+
+def give_buffers_back() -> None:
+    """Have the buffers of TLS, 256 KiB a connection, go back to the system when it ends. By itself glibc keeps blocks
+    of such a size once one was freed; where there is no glibc, nothing is done.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+
+
+def trim_heap() -> None:
+    """Give back to the system what is free between blocks that are in use, which takes some ms; with glibc alone."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 async def take_in(listener: socket.socket, came: Callable[[socket.socket, str], None]) -> NoReturn:

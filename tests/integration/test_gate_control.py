@@ -12,7 +12,7 @@ from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.command import LoopClock
 from headgate.gate.control import ControlLimits, Port, control_on
 from headgate.gate.machine_feed import MachineFeed
-from headgate.gate.server import listening
+from headgate.hosts import listening
 
 ASK = b'{"kind": "connections"}\n'
 EMPTY = {"connections": []}

@@ -12,9 +12,10 @@ from threading import Event, Thread
 import headgate
 from headgate.demo.traffic import feed
 from headgate.errors import InputError
+from headgate.hosts import listening
 from headgate.places import check_writable, sole_use
 from headgate.service.arguments import add_serve_arguments
-from headgate.service.command import listening, serve
+from headgate.service.command import serve
 
 DEMO = Path("output/live-demo")
 ROOT = Path(headgate.__file__).resolve().parents[2]
@@ -36,7 +37,7 @@ def demo(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         )
     check_writable(str(DEMO))
     if arguments.port:  # before anything is begun
-        listening("127.0.0.1", arguments.port).close()
+        listening("127.0.0.1", arguments.port, "--port").close()
     with sole_use(str(DEMO.resolve())):
         return _run(arguments, launcher, tell)
 

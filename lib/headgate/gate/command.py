@@ -2,12 +2,11 @@
 
 import argparse
 import asyncio
-import ctypes
 import gc
 import signal
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import fields
 
 from headgate.conf import Conf, MetricsSettings, load_conf, protocol_settings
@@ -21,10 +20,10 @@ from headgate.gate.gate_metrics import GateMetrics
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.receipts import ReceiptLog
 from headgate.gate.series import GateSeries
-from headgate.gate.server import Gate, listening
+from headgate.gate.server import SOCKET_BUFFER_BYTES, Gate
 from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
-from headgate.hosts import allow_files
+from headgate.hosts import allow_files, give_buffers_back, listening
 from headgate.metrics import endpoint
 
 
@@ -47,12 +46,9 @@ class LoopClock:
 
 Say = Callable[[str], None]
 LOOPBACK = "127.0.0.1"
-OTHER_DESCRIPTORS = 64 + ControlLimits().connections
+OTHER_DESCRIPTORS = 64 + ControlLimits().connections + endpoint.MOST_CONNECTIONS
 MAX_PORT = 65_535
 MAX_POLL_MS = 3_600_000
-_M_MMAP_THRESHOLD = -3
-_MAPPED_BYTES = 131_072
-"""glibc's own default, which it no longer raises once it is set."""
 
 
 def run(arguments: argparse.Namespace, say: Say) -> None:
@@ -77,7 +73,7 @@ async def _machine(settings: GateSettings, broker: BrokerSettings, arguments: ar
     clock, metrics, counters = LoopClock(asyncio.get_running_loop()), GateMetrics(), Counters()
     feed = MachineFeed(broker, clock, metrics)
     gate = Gate(settings, feed, clock, counters, _line(say))
-    listener = listening(LOOPBACK, arguments.control_port, option="--control-port")
+    listener = listening(LOOPBACK, arguments.control_port, "--control-port", SOCKET_BUFFER_BYTES)
     limits = ControlLimits(token_ms=settings.handshake_timeout_ms)
     with _metrics_served(arguments, metrics, counters):
         async with control_on(listener, Port(feed, counters, clock, settings.token(), limits, _line(say))):
@@ -125,14 +121,6 @@ def leave_start_to_itself() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-def give_buffers_back() -> None:
-    """Have the buffers of TLS, 256 KiB a connection, go back to the system when it ends. By itself glibc keeps blocks
-    of such a size once one was freed; where there is no glibc, nothing is done.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
 
 
 def _said(arguments: argparse.Namespace) -> dict[str, object]:

@@ -9,18 +9,16 @@ from typing import Any
 
 from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
-from headgate.errors import EndpointError
 from headgate.gate.admission import Admission, Refusal
 from headgate.gate.connection import ENDED, LINGER_MS, ClientConnection, Host
 from headgate.gate.feed import Feed, GateClock
 from headgate.gate.refusals import Refusals
 from headgate.gate.session import Rules, refusal
 from headgate.gate.settings import GateSettings
-from headgate.hosts import BREATH_S, addresses, take_in
+from headgate.hosts import BREATH_S, listening, take_in
 from headgate.wire.pulsar_commands import ServerError
 
 REFUSED = "headgate.gate.connection.refused.count"
-BACKLOG = 4096
 SOCKET_BUFFER_BYTES = 65_536
 """What the system keeps for a client in each direction; it takes twice as much for its own book-keeping."""
 KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
@@ -54,7 +52,7 @@ class Gate:
             token=settings.token(),
         )
         self._host = Host(rules, feed, clock, counters, settings.write_buffer_bytes)
-        self._listener = listening(settings.host, settings.port)
+        self._listener = listening(settings.host, settings.port, buffer_bytes=SOCKET_BUFFER_BYTES)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._connections: set[ClientConnection] = set()
         self._arriving: set[asyncio.Task[None]] = set()
@@ -172,26 +170,3 @@ def _watch_over(client: socket.socket) -> None:
     for name, value in KEEP_ALIVE.items():
         if hasattr(socket, name):
             client.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def listening(host: str, port: int, option: str = "--host and --port") -> socket.socket:
-    """A socket that listens there, on any free port where `port` is 0. Raises EndpointError if none can.
-
-    option: where the place was given.
-    """
-    family, address = addresses(host, port)[0]
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-            listener.setsockopt(socket.SOL_SOCKET, buffer, SOCKET_BUFFER_BYTES)
-        listener.bind(address)
-        listener.listen(BACKLOG)
-        listener.setblocking(False)
-    except OSError as error:
-        listener.close()
-        raise EndpointError(
-            f"{option}: nothing can listen on {host} port {port}: {error.strerror or error}; allowed is an address "
-            "of this machine with a port that is free: give another one, or end what uses it"
-        ) from error
-    return listener

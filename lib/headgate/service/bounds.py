@@ -13,6 +13,7 @@ from headgate.hosts import take_in
 from headgate.service.patience import PatientProtocol
 
 _TOO_MANY = "Too many requests are being answered; ask again later.\n"
+_STOPS = "The service stops; ask again later.\n"
 
 
 class AtOnce:
@@ -29,6 +30,8 @@ class AtOnce:
         self._under_way += 1
         try:
             await self._app(scope, receive, send)
+        except asyncio.CancelledError:  # the service stops, and uvicorn says what it no longer waits for
+            await PlainTextResponse(_STOPS, 503)(scope, receive, send)
         finally:
             self._under_way -= 1
 
@@ -88,5 +91,6 @@ class BoundedServer(uvicorn.Server):
         patience_s = None if tls is None else self._protocol.PATIENCE_S
         try:
             await loop.connect_accepted_socket(protocol, client, ssl=tls, ssl_handshake_timeout=patience_s)
-        except OSError:  # of TLS, too, and of its timeout
+        except OSError as error:  # of TLS, too, and of its timeout
+            error.__traceback__ = None  # else it would keep TLS's buffers until the collector comes
             client.close()

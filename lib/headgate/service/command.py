@@ -2,7 +2,6 @@
 
 import argparse
 import signal
-import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from headgate.conf import MetricsSettings, load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.engines.stops import handled
 from headgate.errors import EndpointError
-from headgate.hosts import addresses, allow_files, is_loopback
+from headgate.hosts import allow_files, give_buffers_back, is_loopback, listening, trim_heap
 from headgate.metrics import endpoint
 from headgate.places import tried
 from headgate.service.admin import Admin
@@ -27,8 +26,7 @@ from headgate.service.patience import PatientProtocol
 from headgate.stores import check_reachable
 
 _MOST = 1000
-"""Of connections and of requests that are answered. As many files again may be open for tables."""
-_BACKLOG = 2048
+"""Of connections and of requests that are answered. As many files again may be open for tables and metrics."""
 _LAST_ANSWERS_S = 5
 
 
@@ -42,6 +40,7 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     is_tried = bool(tried(output))
     admin = Admin(output, quota, tokens, tell, is_tried=is_tried)
     pages = Pages(Output(output, quota), quota, output)
+    give_buffers_back()
     most = allow_files(2 * _MOST) // 2
     app = Counted(application(admin, pages, tokens, output, arguments.host, most=most))
     server = BoundedServer(_config(app, arguments), PatientProtocol, most, app.refused.inc)
@@ -78,9 +77,14 @@ def _config(app: ASGIApp, arguments: argparse.Namespace) -> uvicorn.Config:
         lifespan="off",
         ws="none",
         timeout_graceful_shutdown=_LAST_ANSWERS_S,
+        callback_notify=_trim,  # every 30 s
         ssl_certfile=arguments.tls_cert,
         ssl_keyfile=arguments.tls_key,
     )
+
+
+async def _trim() -> None:
+    trim_heap()
 
 
 def _tokens(path: str | None) -> list[str]:
@@ -119,17 +123,3 @@ def _check(arguments: argparse.Namespace, tokens: frozenset[str]) -> None:
             f"--host {arguments.host}: got an address that others reach; allowed: 127.0.0.1, or one with --token-file, "
             "--tls-cert and --tls-key; give these, or leave --host out"
         )
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """Raises EndpointError where nothing can listen."""
-    family, address = addresses(host, port)[0]
-    try:
-        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
-    except OSError as error:
-        raise EndpointError(
-            f"nothing can listen on {host} port {port}: {error.strerror or error}; allowed: an address of this machine "
-            "with a free port; give another one with --port or --host, or end what uses it"
-        ) from error
-    listener.setblocking(False)
-    return listener

@@ -46,6 +46,12 @@ class PatientProtocol(H11Protocol):
         self._waiting = self.loop.call_later(self.PATIENCE_S, self._give_up)
         super().on_response_complete()
 
+    def shutdown(self) -> None:
+        """The service stops: answers are finished, and a request that is not whole gets none."""
+        super().shutdown()
+        if self.cycle is not None and self.cycle.more_body:
+            self.transport.abort()
+
     def _give_up(self) -> None:
         if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
             self.transport.close()

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-ASKED_S = 15
-"""More than the 10 s after which Spark says again that there was nothing new."""
-AT_WORK_S = 30
-_ASKING = "Getting offsets from "
+WATCHED_S, ASKED_S, AT_WORK_S = 11, 15, 30
+"""By default Spark says every 10 s that there was nothing new: only later than that is its status asked for."""
+_ASKING, _WAITING = "Getting offsets from ", "Waiting for "
 
 
 class Silence:
     """Tells once that the input has not answered for ASKED_S, or a batch takes AT_WORK_S, and once that it goes on.
 
+    That Spark waits for data or its trigger is a sign of life, however seldom it says that there was nothing new.
     status: what Spark says that the query does now. interval_s: of the trigger, which comes on top.
     """
 
@@ -24,12 +24,12 @@ class Silence:
     def look(self, sign: Any, now_s: float) -> None:
         """Look at how it is now. sign: differs from the last time if a batch has ended, or nothing new was found."""
         silent_s = now_s - self._since_s
-        if sign != self._sign:
+        status = self._status() if silent_s > WATCHED_S + self._interval_s else ""
+        if sign != self._sign or status.startswith(_WAITING):
             if self._is_told:
                 self._tell(f"goes on, after {silent_s:.0f} s")
             self._sign, self._since_s, self._is_told = sign, now_s, False
         elif not self._is_told and silent_s > ASKED_S + self._interval_s:
-            status = self._status()
             is_asking = status.startswith(_ASKING)
             if is_asking or silent_s > AT_WORK_S + self._interval_s:
                 self._is_told = True

@@ -1,6 +1,8 @@
 """The endpoint over HTTP: there while the block runs, and a clear refusal where nothing can listen."""
 
 import socket
+from contextlib import ExitStack
+from http.client import RemoteDisconnected
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -8,7 +10,7 @@ import pytest
 
 from headgate.conf import MetricsSettings
 from headgate.errors import EndpointError
-from headgate.metrics import serving, url_of
+from headgate.metrics import endpoint, serving, url_of
 from real_broker import free_ports
 from unit.metrics.batches import batch
 
@@ -26,6 +28,50 @@ def test_it_tells_what_was_counted_and_ends_with_its_block():
             assert "\nheadgate_batches_total 1.0\n" in answer.read().decode()
     with pytest.raises(URLError, match="refused"):
         urlopen(url_of(here))
+
+
+def connected(here):
+    return socket.create_connection((here.address, here.port), timeout=60)
+
+
+def ended(client):
+    """Whether nothing more comes."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def scraped(here):
+    """Whether there is an answer."""
+    try:
+        with urlopen(url_of(here)) as answer:
+            return answer.status == 200
+    except (ConnectionResetError, RemoteDisconnected, URLError):
+        return False
+
+
+def test_a_connection_above_the_bound_is_closed_at_once_and_one_that_ends_makes_room(monkeypatch):
+    monkeypatch.setattr(endpoint, "MOST_CONNECTIONS", 2)
+    here = settings()
+    with serving(here), ExitStack() as silent:
+        first, _ = (silent.enter_context(connected(here)) for _ in range(2))
+        with connected(here) as above:
+            assert ended(above)
+        assert not scraped(here)
+        first.close()
+        while not scraped(here):
+            pass
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /metrics HTTP/1.1\r\nA: "])
+def test_a_connection_without_a_whole_request_ends_in_time_and_nothing_is_printed(monkeypatch, capfd, begun):
+    monkeypatch.setattr(endpoint, "PATIENCE_S", 0.1)
+    here = settings()
+    with serving(here), connected(here) as client:
+        client.sendall(begun)
+        assert ended(client)
+    assert capfd.readouterr().err == ""
 
 
 def test_topics_of_the_settings_are_those_of_the_metrics():

@@ -1,8 +1,10 @@
 """Who connects to headgate serve and does not ask, or with too many others, over real sockets."""
 
 import asyncio
+import gc
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,11 +23,18 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 class Impatient(PatientProtocol):
     PATIENCE_S: ClassVar[float] = 0.2
+    ran_out: ClassVar[asyncio.Event]
+    """Set once somebody's patience has; each service has its own."""
+
+    def _give_up(self) -> None:
+        super()._give_up()
+        self.ran_out.set()
 
 
 @asynccontextmanager
 async def served(app: Any, most: int = 100, **tls: Any) -> AsyncIterator[tuple[uvicorn.Server, Counted, Any]]:
     """The app, what is counted, and the address."""
+    Impatient.ran_out = asyncio.Event()
     counted = Counted(AtOnce(app, most))
     config = uvicorn.Config(counted, lifespan="off", log_level="error", timeout_graceful_shutdown=1, **tls)
     server = BoundedServer(config, Impatient, most, counted.refused.inc)
@@ -51,8 +60,8 @@ async def connected(app: Any) -> AsyncIterator[tuple[uvicorn.Server, asyncio.Str
 
 
 async def slow_answer(scope: Any, receive: Any, send: Any) -> None:
-    """Takes twice as long as a client may."""
-    await asyncio.sleep(2 * Impatient.PATIENCE_S)
+    """Takes longer than a client may."""
+    await Impatient.ran_out.wait()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
 
@@ -89,6 +98,36 @@ def test_a_body_that_does_not_come_is_not_waited_for(body: bytes, expected: byte
             return (await asyncio.wait_for(reader.read(), TIMEOUT_S))[-2:]
 
     assert asyncio.run(play()) == expected
+
+
+@pytest.mark.parametrize(("body", "lines"), [(b"12", 0), (b"123", 1)], ids=["a body on its way", "a long answer"])
+def test_its_end_waits_for_no_body_and_says_in_one_line_which_answers_it_broke_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, body: bytes, lines: int
+) -> None:
+    monkeypatch.setattr(Impatient, "PATIENCE_S", TIMEOUT_S)
+
+    async def play() -> bytes:
+        asked = asyncio.Event()
+
+        async def no_answer(scope: Any, receive: Any, send: Any) -> None:
+            """It is never made."""
+            asked.set()
+            while (await receive())["type"] == "http.request":
+                pass
+
+        async with served(no_answer) as (_, _, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n" + body)
+            await asyncio.wait_for(asked.wait(), TIMEOUT_S)
+        try:
+            return (await asyncio.wait_for(reader.read(), TIMEOUT_S))[9:12]
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+
+    assert asyncio.run(play()) == (b"503" if lines else b"")
+    assert capsys.readouterr().err.count("\n") == lines
 
 
 async def long_answer(scope: Any, receive: Any, send: Any) -> None:
@@ -143,6 +182,34 @@ def test_a_connection_above_the_bound_is_closed_and_silent_ones_make_room(has_tl
             return refused, registry.get_sample_value("headgate_serve_answers_total", {"status": "200"}), answer[-2:]
 
     assert asyncio.run(play()) == (3, 1, b"ok")
+
+
+def test_a_handshake_that_is_broken_off_leaves_nothing_to_the_collector(certificates: Path) -> None:
+    """TLS has 256 KiB of buffers for each."""
+
+    async def play() -> int:
+        tls = {"ssl_certfile": certificates / "broker.pem", "ssl_keyfile": certificates / "key.pem"}
+        async with served(slow_answer, **tls) as (server, _, address), asyncio.timeout(TIMEOUT_S):
+            before = handshakes()
+            _, writer = await asyncio.open_connection(*address)
+            while handshakes() == before:  # noqa: ASYNC110  nobody says that it has begun
+                await asyncio.sleep(0)
+            writer.close()
+            while len(server._tasks) > 1:  # noqa: ASYNC110  nobody says that it has ended
+                await asyncio.sleep(0)
+            return handshakes() - before
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(play()) == 0
+    finally:
+        gc.enable()
+
+
+def handshakes() -> int:
+    """How many there are, ended ones that are kept included."""
+    return sum(isinstance(one, SSLProtocol) for one in gc.get_objects())
 
 
 def test_a_request_above_the_bound_gets_503_and_both_answers_are_counted() -> None:

@@ -5,6 +5,7 @@ import pytest
 from headgate.spark.silence import ASKED_S, AT_WORK_S, Silence
 
 ASKING, WORKING = "Getting offsets from KafkaV2[Subscribe[t]]", "Processing new data"
+WAITING, NEXT = "Waiting for data to arrive", "Waiting for next trigger"
 FROM_S = 1000.0
 INTERVAL_S = 2
 ASKED, AT_WORK = ASKED_S + INTERVAL_S, AT_WORK_S + INTERVAL_S
@@ -24,6 +25,9 @@ ASKED, AT_WORK = ASKED_S + INTERVAL_S, AT_WORK_S + INTERVAL_S
             [(0, 1, ASKING), (20, 1, ASKING), (21, 2, ASKING), (22, 3, ASKING), (42, 3, ASKING)],
             ["for 20 s", "goes on, after 21 s", "for 20 s"],
         ),
+        ([(0, 1, WAITING), (AT_WORK + 1, 1, WAITING), (AT_WORK + 2, 1, ASKING), (2 * AT_WORK, 1, NEXT)], []),
+        ([(0, 1, WAITING), (14, 1, NEXT), (ASKED + 1, 1, ASKING), (ASKED + 15, 1, ASKING)], ["for 18 s"]),
+        ([(0, 1, ASKING), (20, 1, ASKING), (41, 1, WAITING)], ["for 20 s", "goes on, after 41 s"]),
     ],
     ids=[
         "in time",
@@ -34,6 +38,9 @@ ASKED, AT_WORK = ASKED_S + INTERVAL_S, AT_WORK_S + INTERVAL_S
         "a batch, then no answer",
         "once",
         "once more",
+        "idle for long",
+        "idle, then no answer",
+        "no answer, then idle",
     ],
 )
 def test_silence_is_told_once_and_so_is_its_end(looks: list[tuple[float, int, str]], expected: list[str]) -> None:
