@@ -209,7 +209,7 @@ def test_a_handshake_that_is_broken_off_leaves_nothing_to_the_collector(certific
 
 def handshakes() -> int:
     """How many there are, ended ones that are kept included."""
-    return sum(isinstance(one, SSLProtocol) for one in gc.get_objects())
+    return sum(type(one) is SSLProtocol for one in gc.get_objects())  # a proxy may have lost what it stands for
 
 
 def test_a_request_above_the_bound_gets_503_and_both_answers_are_counted() -> None:

@@ -243,7 +243,7 @@ def test_every_line_of_a_table_on_the_page_is_a_column_or_its_head():
 def test_an_output_whose_place_a_file_takes_is_refused_in_words(tmp_path, inside):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(TableError, match=r"file/.*marks cannot be opened: .*; give an --output that can be written"):
+    with pytest.raises(TableError, match=r"file/.*marks cannot be opened: .*; give an --output to write to"):
         throttle_tables(tmp_path / inside)
 
 

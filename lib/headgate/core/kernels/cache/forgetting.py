@@ -99,10 +99,10 @@ def without_unused(stored: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _spaces_in_use(arrays: Mapping[str, Any], of_cursors: Any) -> Any:
     """Ledgers with an end, those that were deleted, and those that a page or a cursor is in."""
-    spaces, pages = arrays["spaces"], arrays["pages"]
+    spaces, pages, cursors = arrays["spaces"], arrays["pages"], arrays["cursors"]
     used = (spaces["highest"] != NONE) | (spaces["is_deleted"] != 0)
     used[pages["space"][(pages["cached"] | pages["marked"] | pages["noted"]) != 0]] = True
-    used[arrays["cursors"]["read_space"][of_cursors]] = True
+    used[cursors["read_space"][of_cursors & (cursors["is_tracked"] != 0)]] = True
     return used
 
 
