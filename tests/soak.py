@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import fmean, linear_regression
 from typing import NamedTuple, Self
 
 import confluent_kafka
@@ -34,6 +35,20 @@ class Sample(NamedTuple):
     at_s: float
     start: int
     held_bytes: int
+
+
+class Slope(NamedTuple):
+    """By least squares, and its standard error, both in MB an hour."""
+
+    mb_per_h: float
+    error_mb_per_h: float
+
+    def is_above(self, mb_per_h: float) -> bool:
+        """Whether it is by more than chance."""
+        return self.mb_per_h - 2 * self.error_mb_per_h > mb_per_h
+
+    def __str__(self) -> str:
+        return f"{self.mb_per_h:.1f} MB/h (standard error {self.error_mb_per_h:.1f})"
 
 
 class Part:
@@ -94,9 +109,9 @@ class Part:
         if process is not None and process.poll() is None:
             self.samples.append(Sample(time.monotonic(), self.starts, _held_bytes(process.pid)))
 
-    def slope_mb_per_h(self, settling_s: float) -> float | None:
-        """How fast memory has grown since the last start, once settled; None: it has not run for twice as long."""
-        since = [sample for sample in self.samples if sample.start == self.starts]
+    def slope_mb_per_h(self, settling_s: float) -> Slope | None:
+        """How fast memory grew after the last start that was sampled, once settled; None: not for twice as long."""
+        since = [sample for sample in self.samples if sample.start == self.samples[-1].start]
         late = [sample for sample in since if sample.at_s - since[0].at_s > settling_s]
         return _slope(late) if late and late[-1].at_s - late[0].at_s > settling_s else None
 
@@ -156,12 +171,12 @@ def _free_heap_bytes(pid: int) -> int:
     return sum(int(total) - int(used) for total, used in re.findall(r"total (\d+)K, used (\d+)K", told)) * 2**10
 
 
-def _slope(samples: Sequence[Sample]) -> float:
-    """Least squares, in MB an hour."""
-    mean_s = sum(sample.at_s for sample in samples) / len(samples)
-    mean = sum(sample.held_bytes for sample in samples) / len(samples)
-    above = sum((sample.at_s - mean_s) * (sample.held_bytes - mean) for sample in samples)
-    return above / sum((sample.at_s - mean_s) ** 2 for sample in samples) * 3600 / 2**20
+def _slope(samples: Sequence[Sample]) -> Slope:
+    hours, held_mb = ([sample.at_s / 3600 for sample in samples], [sample.held_bytes / 2**20 for sample in samples])
+    fitted, offset = linear_regression(hours, held_mb)
+    left = sum((mb - fitted * hour - offset) ** 2 for hour, mb in zip(hours, held_mb, strict=True))
+    spread = sum((hour - fmean(hours)) ** 2 for hour in hours)
+    return Slope(fitted, (left / (len(samples) - 2) / spread) ** 0.5)
 
 
 class Traffic:
