@@ -323,8 +323,8 @@ class ProtocolSettings(Section):
         bool,
         Field(description="true or false"),
         Meaning(
-            "true: another mark extends a pause at once only if it at least doubles what is left; a burst of publishes "
-            "then sends few commands, and the rest is told when the pause ends"
+            "true: a mark during a pause sends a command at once only if it at least doubles what is left; longer "
+            "pauses are told when this one ends, so a burst of publishes sends few commands"
         ),
     ] = True
     hard_floor_pause_ms: Annotated[
@@ -341,8 +341,8 @@ class StateSettings(Section):
         int,
         Field(ge=0, le=87_600, description="an integer from 0 to 87600"),
         Meaning(
-            "a connection that nothing holds, or a topic of the entry cache that holds nothing, of which no row has "
-            "come for longer, is forgotten: what it counts begins anew with its next row; 0: never",
+            "after so long without a row, a connection that nothing holds and a topic of the entry cache that holds "
+            "nothing are forgotten: their next row counts from 0; 0: never",
             " ([what grows](operations.md#what-grows))",
         ),
     ] = 24
