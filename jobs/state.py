@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from headgate.errors import HeadgateError
-from headgate.options import Parser
+from headgate.options import Parser, positive
 from headgate.places import check_checkpoint, sole_use
 from headgate.report.state_screen import json_lines, state_lines
 from headgate.spark.session import spark_session
@@ -38,17 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parts(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"got {text!r}; allowed is a number from 1")
-    return int(text)
-
-
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(prog="state", description=__doc__)
     parser.add_argument("--checkpoint", required=True, metavar="DIR", help="of a throttle or entry cache job")
     parser.add_argument(
-        "--partitions", type=parts, metavar="N", help="split the state into N parts; the job must be stopped"
+        "--partitions", type=positive, metavar="N", help="split the state into N parts; the job must be stopped"
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default table")
     return parser.parse_args(arguments)

@@ -76,11 +76,10 @@ class Cluster:
         self._environment = spark_environment(self._options.host)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._folder.joinpath(".writable").touch()
         except OSError as error:
-            raise SetupError(
-                f"--folder: {self._folder} cannot be written: {error.strerror}; give one for logs and pids"
-            ) from error
+            raise SetupError(f"--folder: {self._folder} cannot be made: {error.strerror}; give another") from error
+        if not os.access(self._folder, os.W_OK):
+            raise SetupError(f"--folder: {self._folder} cannot be written by this user; give another")
         if self._options.master is None:
             self._start_master()
         names = [f"worker-{number}" for number in range(1, self._options.workers + 1)]

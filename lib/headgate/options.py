@@ -78,6 +78,13 @@ def port(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """An argument that is an integer from 1. Raises argparse's error."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: an integer from 1")
+    return int(text)
+
+
 def add_metrics_port(parser: argparse.ArgumentParser) -> None:
     """Add --metrics-port of a command."""
     parser.add_argument(

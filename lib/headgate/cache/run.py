@@ -9,10 +9,11 @@ import pyarrow as pa
 from headgate.cache.apply_events import Feeding, RowsOneByOne, eviction_row
 from headgate.cache.events.dead_letters import letters_of
 from headgate.cache.schemas import EVICTIONS
-from headgate.cache.seconds import HOUR_S, SECOND_US, end_of, next_before, opened, told
+from headgate.cache.seconds import SECOND_US, end_of, next_before, opened, told
 from headgate.cache.stored.state import NOT_YET, BrokerState, Change
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Removed
+from headgate.core.numbers import HOUR_US
 
 
 class BrokerRun:
@@ -85,7 +86,7 @@ class BrokerRun:
 
     def _pass_to(self, t_us: int) -> None:
         """End the second and make the changes that an accepted row of this time comes after."""
-        before = self._open_second()
+        ended = self._open_second()
         while (step := next_before(t_us, self._open_second(), self._next_change())) is not None:
             if isinstance(step, Change):
                 self._note(self._cache.change(step.values, step.at_us).removed)
@@ -93,13 +94,14 @@ class BrokerRun:
             else:
                 self._end_second(step)
         if self._state.second is None:
-            self._forget(before, t_us // SECOND_US)
+            self._forget(ended, t_us)
             self._state.second = opened(self._cache, t_us // SECOND_US)
 
-    def _forget(self, before: int | None, second: int) -> None:
-        hour = second // HOUR_S
-        if self._silent_us and before is not None and before // HOUR_S != hour:
-            self._cache.forget(end_of(hour * HOUR_S - 1) - self._silent_us)
+    def _forget(self, ended: int | None, t_us: int) -> None:
+        """Forget topics if the second that ended was of an earlier hour."""
+        hour_us = t_us - t_us % HOUR_US
+        if self._silent_us and ended is not None and end_of(ended) <= hour_us:
+            self._cache.forget(hour_us - self._silent_us)
 
     def _end_second(self, end_us: int) -> None:
         second = self._state.second

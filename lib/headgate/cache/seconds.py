@@ -8,7 +8,6 @@ from headgate.cache.schemas import RATES
 from headgate.cache.stored.state import Change, OpenSecond
 
 SECOND_US = 1_000_000
-HOUR_S = 3600
 _RATED = ("hits", "hit_bytes", "misses", "storage_bytes")
 _NAMES = {"storage_ops": "storage_reads", "bytes": "used_bytes"}
 """Totals whose column has a name of its own."""

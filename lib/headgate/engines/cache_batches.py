@@ -12,9 +12,9 @@ from headgate.cache.clock import Clock
 from headgate.cache.forms import kernel_for
 from headgate.cache.key_operator import CacheOperator
 from headgate.cache.schemas import CACHE_BATCHES, CACHE_METRICS, EVICTIONS, METRICS, PROGRESS
-from headgate.cache.seconds import HOUR_S, SECOND_US
 from headgate.cache.step import CacheRules
 from headgate.conf import Conf
+from headgate.core.numbers import HOUR_US
 from headgate.engines.batches import Appends
 
 KINDS = {"metrics": METRICS, "evictions": EVICTIONS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
@@ -41,7 +41,7 @@ def kernel_of(conf: Conf) -> str:
 def operator_of(conf: Conf, *, evictions: bool) -> CacheOperator:
     """The operator of a job. evictions: whether each entry that left is told."""
     hold_back_us = conf.settings.input.hold_back_ms * _MICROSECONDS_OF_MS
-    silent_us = conf.settings.state.silent_hours * HOUR_S * SECOND_US
+    silent_us = conf.settings.state.silent_hours * HOUR_US
     return CacheOperator(CacheRules(hold_back_us, evictions=evictions, kernel=kernel_of(conf), silent_us=silent_us))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.core.numbers import at_least
+from headgate.core.numbers import HOUR_MS, at_least
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
@@ -35,7 +35,6 @@ from headgate.quota.readback import Readback
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.rg_members import MemberRow
 from headgate.quota.tables.upkeep import CLOSED_AFTER_MS
-from headgate.quota.tables.usage_rows import HOUR_MS
 
 
 def layout_mistakes(settings: QuotaSettings, broker: str | None) -> Iterator[Mistake]:

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
+from headgate.core.numbers import HOUR_US
 from headgate.stores import file_system
 from headgate.tables.query import after_commit, query, times_of
 
-HOUR_US = 3600 * 1_000_000
 _NS, _MS = "_ns", "_ms"
 
 

@@ -111,7 +111,7 @@ class Cache:
         """
         gone = [topic for topic in self.topics.values() if topic.last_row_us < before_us and topic.holds_nothing()]
         for topic in gone:
-            self.forgotten.add(topic.counts)
+            self.forgotten = self.forgotten.plus(topic.counts)
             self.policy.topic_forgotten(topic)
             del self.topics[topic.name]
 

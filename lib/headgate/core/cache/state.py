@@ -54,7 +54,7 @@ def dump(cache: Cache) -> PlainData:
         "work": [work.size_passes, work.requeues, work.visits, work.max_pass_visits],
         "handlers": handlers.counts(),
         "topics": topics,
-        "forgotten": _numbers(cache.forgotten),
+        "forgotten": cache.forgotten.numbers(),
         "policy": cache.policy.dump(numbers),
     }
 
@@ -70,7 +70,7 @@ def load(state: PlainData) -> Cache:
     cache.store.inserted = state["inserted"]
     cache.store.removed_by = {Cause(cause): count for cause, count in state["removed_by"].items()}
     cache.policy.work = Work(*state["work"])
-    cache.forgotten = _counts(state["forgotten"])
+    cache.forgotten = Counts(*state["forgotten"])
     handlers = [Handler(count) for count in state["handlers"]]
     for stored in state["topics"]:
         topic = _loaded_topic(stored, len(cache.topics), handlers, cache.settings)
@@ -112,7 +112,7 @@ def _topic_state(topic: Topic, handlers: _Handlers) -> PlainData:
         "replay_delay_us": topic.replay_delay_us,
         "deleted_ledgers": sorted(topic.deleted_ledgers),
         "highest": [list(end) for end in topic.ends.highest.items()],
-        "counts": _numbers(topic.counts),
+        "counts": topic.counts.numbers(),
         "registrations": topic.cursors.registrations,
         "cursors": [_cursor_state(cursor) for cursor in topic.cursors.by_name.values()],
         "marks": [
@@ -146,16 +146,6 @@ def _topic_state(topic: Topic, handlers: _Handlers) -> PlainData:
     }
 
 
-def _numbers(counts: Counts) -> list[int]:
-    return [counts.hits, counts.hit_bytes, counts.misses, counts.storage_bytes, counts.storage_ops]
-
-
-def _counts(numbers: list[int]) -> Counts:
-    counts = Counts()
-    counts.hits, counts.hit_bytes, counts.misses, counts.storage_bytes, counts.storage_ops = numbers
-    return counts
-
-
 def _chunks(topic: Topic) -> dict[Chunk, None]:
     """The receive buffers that hold a cached entry."""
     return dict.fromkeys(entry.chunk for entry in topic.entries if entry.chunk is not None)
@@ -174,7 +164,7 @@ def _loaded_topic(state: PlainData, place: int, handlers: list[Handler], setting
     for ledger, number in state["highest"]:
         topic.ends.note(ledger, number)
     topic.last_row_us = state["last_row_us"]
-    topic.counts = _counts(state["counts"])
+    topic.counts = Counts(*state["counts"])
     topic.cursors.registrations = state["registrations"]
     for stored in state["cursors"]:
         topic.cursors.restore(_loaded_cursor(stored))

@@ -12,9 +12,9 @@ from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import RemoveAction
 
+from headgate.core.numbers import HOUR_MS
 from headgate.quota.tables.delta import COMMIT_RETRIES, Table, told
 from headgate.quota.tables.hourly_files import COMPACTED, MERGED, read_file, write_files
-from headgate.quota.tables.usage_rows import HOUR_MS
 from headgate.tables.query import after_commit
 
 COMPACTION = "headgate-compaction"

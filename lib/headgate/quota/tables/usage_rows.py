@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.schemas import table_of
+from headgate.core.numbers import HOUR_MS
 from headgate.core.quota.groups import HEARTBEAT_GROUP, TrafficClass, UsageKey
 from headgate.core.quota.usage.usage import NOTHING, Usage
 from headgate.core.quota.usage.usage_report import ReportKind, UsageReport
 from headgate.core.quota.usage.usage_row import UsageRow
 from headgate.quota.tables.schemas import USAGE
 
-HOUR_MS = 3_600_000
 HEARTBEAT_SHARD = -1
 """Where the rows are that speak of a whole broker: all readers read it."""
 _MICROSECONDS = 1000

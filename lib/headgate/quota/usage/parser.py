@@ -4,6 +4,7 @@ import argparse
 from datetime import datetime
 
 from headgate.core.quota.groups import TrafficClass
+from headgate.options import positive
 
 VIEWS = ("group", "broker", "tenant", "topic")
 EPOCHS = 30
@@ -50,7 +51,7 @@ def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
         "older than 2 N, and than 60, are gone (default: %(default)s)",
     )
     parser.add_argument(
-        "--top", metavar="N", type=_positive, default=SHOWN, help="show so many at most (default: %(default)s)"
+        "--top", metavar="N", type=positive, default=SHOWN, help="show so many at most (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="JSON, whole; null is not limited or not known")
     for name in _LOCATIONS:
@@ -84,13 +85,7 @@ def _milliseconds(moment: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
 
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: an integer from 1")
-    return int(text)
-
-
 def _epochs(text: str) -> int:
-    if _positive(text) > EPOCHS_MAX:
+    if positive(text) > EPOCHS_MAX:
         raise argparse.ArgumentTypeError(f"got {text!r}; allowed: an integer from 1 to {EPOCHS_MAX}")
     return int(text)

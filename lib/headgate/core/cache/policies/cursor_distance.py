@@ -6,8 +6,8 @@ from typing import Any
 
 from headgate.core.cache.entries import Entry
 from headgate.core.cache.policies.lanes import Cached, Lane, lanes
-from headgate.core.cache.policies.policy import Policy, Read
-from headgate.core.cache.policies.sweeping import Sweeps
+from headgate.core.cache.policies.policy import Read
+from headgate.core.cache.policies.sweeping import Sweeping
 from headgate.core.cache.reasons import Cause
 from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
@@ -18,19 +18,17 @@ _Scored = tuple[int, int, Position, int, Entry]
 """A heap's item, the farthest entry first: next read, place of the topic, position reversed, lane, entry."""
 
 
-class CursorDistance(Policy):
+class CursorDistance(Sweeping):
     """Never more than the limit is cached after a row; what is read last leaves first.
 
     Without counters: what a cursor has not read yet is awaited, and so is what is in a replay queue.
     Source: entry-cache 10.3
     """
 
-    watches_topics = True
     peaks_after_pass = True
 
     def __init__(self, settings: CacheSettings, store: EntryStore, topics: Mapping[str, Topic]) -> None:
         super().__init__(settings, store, topics)
-        self._sweeps = Sweeps()
         self._cached: dict[Topic, Cached] = {}
 
     def admits_added(self, topic: Topic, position: Position) -> bool:
@@ -77,15 +75,6 @@ class CursorDistance(Policy):
         if cached is not None and position in cached.replayed:
             cached.replayed.discard(position)
             cached.plain.add(position)
-
-    def topic_changed(self, topic: Topic, now_us: int) -> None:
-        """The topic is looked through at the next tick."""
-        self._sweeps.changed.add(topic)
-        self.due_us = min(self.due_us, self.next_tick_us(now_us))
-
-    def topic_forgotten(self, topic: Topic) -> None:
-        """The topic is not looked through any more."""
-        self._sweeps.forget(topic)
 
     def tick(self, now_us: int) -> None:
         """Drop what no cursor will read."""

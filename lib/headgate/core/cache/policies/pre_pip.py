@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.core.cache.entries import Entry
-from headgate.core.cache.policies.policy import Policy, Read
-from headgate.core.cache.policies.sweeping import LowestFirst, Sweeps, drop_consumed
+from headgate.core.cache.policies.policy import Read
+from headgate.core.cache.policies.sweeping import LowestFirst, Sweeping, drop_consumed
 from headgate.core.cache.reasons import Cause
 from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
@@ -13,18 +13,15 @@ from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topics.topic import Topic
 
 
-class PrePip(Policy):
+class PrePip(Sweeping):
     """Entries that every cursor has passed are dropped at ticks, the others expire in the order of positions.
 
     The passed position of a cursor is its mark position for `by_mark_delete`, its read position, or mark position by
     cacheEvictionByMarkDeletedPosition, for `size_proportional`. Source: entry-cache 10.2
     """
 
-    watches_topics = True
-
     def __init__(self, settings: CacheSettings, store: EntryStore, topics: Mapping[str, Topic]) -> None:
         super().__init__(settings, store, topics)
-        self._sweeps = Sweeps()
         self._lowest = LowestFirst()
 
     def admits_topic(self, topic: Topic, now_us: int) -> bool:  # noqa: ARG002  there is no grace
@@ -52,15 +49,6 @@ class PrePip(Policy):
     def forget(self, entry: Entry) -> None:
         """The entry leaves."""
         self._lowest.discard(entry)
-
-    def topic_changed(self, topic: Topic, now_us: int) -> None:
-        """The topic is looked through at the next tick."""
-        self._sweeps.changed.add(topic)
-        self.due_us = min(self.due_us, self.next_tick_us(now_us))
-
-    def topic_forgotten(self, topic: Topic) -> None:
-        """The topic is not looked through any more."""
-        self._sweeps.forget(topic)
 
     def tick(self, now_us: int) -> None:
         """Sweep, then free what is too much."""

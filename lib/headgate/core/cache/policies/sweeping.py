@@ -7,6 +7,8 @@ from headgate.core.cache.entries import Entry
 from headgate.core.cache.policies.policy import NEVER, Policy
 from headgate.core.cache.reasons import Cause
 from headgate.core.cache.rows import Position
+from headgate.core.cache.settings import CacheSettings
+from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topics.positions import OrderedPositions
 from headgate.core.cache.topics.topic import Topic
 from headgate.core.numbers import MAX
@@ -60,6 +62,25 @@ class Sweeps:
         names: Sequence[str] = stored["changed"]
         self.changed = {topics[name] for name in names}
         self.waiting = {topics[name]: at_us for name, at_us in stored["waiting"].items()}
+
+
+class Sweeping(Policy):
+    """A policy that looks through topics; `tick`, `dump` and `load` are those of the policy."""
+
+    watches_topics = True
+
+    def __init__(self, settings: CacheSettings, store: EntryStore, topics: Mapping[str, Topic]) -> None:
+        super().__init__(settings, store, topics)
+        self._sweeps = Sweeps()
+
+    def topic_changed(self, topic: Topic, now_us: int) -> None:
+        """The topic is looked through at the next tick."""
+        self._sweeps.changed.add(topic)
+        self.due_us = min(self.due_us, self.next_tick_us(now_us))
+
+    def topic_forgotten(self, topic: Topic) -> None:
+        """The topic is not looked through any more."""
+        self._sweeps.forget(topic)
 
 
 def _place(topic: Topic) -> int:

@@ -5,23 +5,20 @@ from typing import Any
 
 from headgate.core.cache.entries import Entry
 from headgate.core.cache.policies.pip430 import Pip430
-from headgate.core.cache.policies.sweeping import LowestFirst, Sweeps, drop_consumed
+from headgate.core.cache.policies.sweeping import LowestFirst, Sweeping, drop_consumed
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topics.topic import Topic
 
 
-class Pip430WithoutStrategy(Pip430):
+class Pip430WithoutStrategy(Sweeping, Pip430):
     """What every cursor has passed is dropped at ticks, before the pass that looks at age.
 
     Source: entry-cache 10.2
     """
 
-    watches_topics = True
-
     def __init__(self, settings: CacheSettings, store: EntryStore, topics: Mapping[str, Topic]) -> None:
         super().__init__(settings, store, topics)
-        self._sweeps = Sweeps()
         self._lowest = LowestFirst()
 
     def inserted(self, entry: Entry) -> None:
@@ -37,15 +34,6 @@ class Pip430WithoutStrategy(Pip430):
         """The entry leaves by another way than a pass."""
         super().forget(entry)
         self._lowest.discard(entry)
-
-    def topic_changed(self, topic: Topic, now_us: int) -> None:
-        """The topic is looked through at the next tick."""
-        self._sweeps.changed.add(topic)
-        self.due_us = min(self.due_us, self.next_tick_us(now_us))
-
-    def topic_forgotten(self, topic: Topic) -> None:
-        """The topic is not looked through any more."""
-        self._sweeps.forget(topic)
 
     def tick(self, now_us: int) -> None:
         """Sweep, then look at age and size."""

@@ -1,5 +1,8 @@
 """A topic of a broker: its position space, its cursors and what is cached of it (entry-cache 3)."""
 
+from dataclasses import dataclass, fields
+from operator import add
+
 from headgate.core.cache.copies import OutstandingCopies
 from headgate.core.cache.miss_memory import MissMemory
 from headgate.core.cache.receive_buffers import BufferSizes, ReceiveBuffer
@@ -14,22 +17,26 @@ DELETED_LEDGERS = 1024
 _NOTHING_ADDED: Position = (-1, -1)
 
 
+@dataclass(slots=True)
 class Counts:
     """What reads of a topic came to: entries, bytes, storage reads. Cumulative."""
 
-    __slots__ = ("hit_bytes", "hits", "misses", "storage_bytes", "storage_ops")
+    hits: int = 0
+    hit_bytes: int = 0
+    misses: int = 0
+    storage_bytes: int = 0
+    storage_ops: int = 0
 
-    def __init__(self) -> None:
-        self.hits = 0
-        self.hit_bytes = 0
-        self.misses = 0
-        self.storage_bytes = 0
-        self.storage_ops = 0
+    def numbers(self) -> list[int]:
+        """In the order of COUNTS."""
+        return [self.hits, self.hit_bytes, self.misses, self.storage_bytes, self.storage_ops]
 
-    def add(self, other: "Counts") -> None:
-        """Take in what others came to."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    def plus(self, other: "Counts") -> "Counts":
+        """What both came to."""
+        return Counts(*map(add, self.numbers(), other.numbers()))
+
+
+COUNTS = tuple(field.name for field in fields(Counts))
 
 
 class Topic:

@@ -20,8 +20,9 @@ from headgate.core.cache.rows import (
 )
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.state import load
+from headgate.core.cache.topics.topic import COUNTS
 from headgate.core.kernels.cache.arrays import enough_for, new_arrays, put_back, rows_of, taken_down, with_room
-from headgate.core.kernels.cache.convert.to_readable import COUNTS, plain_of
+from headgate.core.kernels.cache.convert.to_readable import plain_of
 from headgate.core.kernels.cache.cursors import link_space
 from headgate.core.kernels.cache.forgetting import forget_topics, without_unused
 from headgate.core.kernels.cache.gauges import finished_bytes

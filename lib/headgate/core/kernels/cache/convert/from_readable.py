@@ -10,10 +10,11 @@ from headgate.core.cache.broker import Cache
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.settings import PolicyName
 from headgate.core.cache.state import dump
+from headgate.core.cache.topics.topic import COUNTS
 from headgate.core.kernels.cache.arrays import rehash_table, with_room
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.convert.pages_from_readable import FilledPages
-from headgate.core.kernels.cache.convert.to_readable import COUNTS, REASONS
+from headgate.core.kernels.cache.convert.to_readable import REASONS
 from headgate.core.kernels.cache.limits import NUMBER_LIMIT, TIME_LIMIT_US, refusal_of
 from headgate.core.kernels.cache.run import settle_limits
 from headgate.core.kernels.cache.types import CHUNK, ENTRY, LETTERS, MARK, MISSES, NEVER, NONE, NOTE, REMOVALS

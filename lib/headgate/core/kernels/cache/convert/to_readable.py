@@ -5,13 +5,12 @@ from typing import Any, Protocol
 
 from headgate.core.cache.reasons import Cause, DeadReason, MissReason
 from headgate.core.cache.settings import CacheSettings, PolicyName
+from headgate.core.cache.topics.topic import COUNTS
 from headgate.core.kernels.cache.policies.future import Hearing
 from headgate.core.kernels.cache.types import NONE, PAGE_ENTRIES, REMOVALS, CacheArrays
 from headgate.core.state import PlainData
 
 REASONS: tuple[str, ...] = (*Cause, MissReason.COLD, MissReason.PARTIAL, MissReason.NOT_ADMITTED, MissReason.REFUSED)
-
-COUNTS = ("hits", "hit_bytes", "misses", "storage_bytes", "storage_ops")
 
 
 class InArrays(Protocol):
