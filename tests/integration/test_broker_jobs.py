@@ -33,7 +33,7 @@ SHARES = {"b1": 20, "b2": 70, "b3": 10}
 WITHOUT_B1 = {"b2": 90, "b3": 10}
 GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
 TEXT = "[operator]\nslots = 2\ngroup_limits = 'shared'\ntraffic = 'offered'\n[live]\nlive_lag_ms = 4000\n"
-EPOCH_MS = 4000
+EPOCH_MS, STORE_EPOCH_MS = 4000, 10_000
 QUICK = {"resourceGroupEpochMillis": EPOCH_MS, "resourceGroupSilentRounds": 3}
 """Batches of three jobs on two cores take seconds, and a quarter of an epoch holds whole publishes of everybody:
 demand is exact. A broker is lost after fifteen epochs without a heartbeat.
@@ -310,7 +310,8 @@ def test_brokers_with_a_job_each_share_as_one_job_for_all_and_take_over_what_a_k
 def test_jobs_whose_tables_are_on_a_store_share_there_and_take_over_what_a_killed_one_had(
     at_store: Store, tmp_path: Path
 ) -> None:
-    write_conf(tmp_path / "conf", TEXT, broker=QUICK, groups=GROUPS)
+    """Batches there take 4 s and more, so an epoch is longer."""
+    write_conf(tmp_path / "conf", TEXT, broker=QUICK | {"resourceGroupEpochMillis": STORE_EPOCH_MS}, groups=GROUPS)
     cluster = Cluster(tmp_path, {}, at_store.address("brokers"))
     with traffic(tmp_path / "trace", cluster.ahead_s):
         run_with_kills(cluster, 1, lambda: 0.0)
