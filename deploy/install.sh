@@ -25,7 +25,8 @@ for one in json.loads(report)["install"]:
     found = one["download_info"]
     if found["url"].startswith("file:"):  # headgate's own
         continue
-    digest = found["archive_info"]["hash"].removeprefix("sha256=")
+    archive = found["archive_info"]  # older pips have "hash" alone, which is deprecated
+    digest = archive.get("hashes", {}).get("sha256") or archive["hash"].removeprefix("sha256=")
     if digest not in lock:
         sys.exit(f"{one['metadata']['name']}: sha256 {digest} is not in requirements.lock")
 END

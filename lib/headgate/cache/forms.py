@@ -95,3 +95,4 @@ def warm_up() -> None:
     empty.feed(Row(0, 0, EventKind.ADD, "t", None, 0, 0, 1, (1,)))
     empty.change({"headgate.cache.maxBytes": 1}, 1)
     empty.finished_bytes()
+    empty.forget(0)

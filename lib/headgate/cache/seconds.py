@@ -1,4 +1,4 @@
-"""What the job tells of a second: counters since the beginning, and gauges of its end (entry-cache 13)."""
+"""What the job tells of a second: counters since a broker or topic was new, and gauges of its end (entry-cache 13)."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 WATCHED_S, ASKED_S, AT_WORK_S = 11, 15, 30
-"""By default Spark says every 10 s that there was nothing new: only later than that is its status asked for."""
+"""Spark says every 10 s at the latest that there was nothing new, unless it is set otherwise: only later than that is
+its status asked for. A status is of one moment: of an idle query that asks its input for most of the time it may say
+each time that it asks.
+"""
 _ASKING, _WAITING = "Getting offsets from ", "Waiting for "
 
 

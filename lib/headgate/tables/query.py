@@ -156,3 +156,15 @@ def newest(columns: str, keys: Sequence[str], order: str, where: str, table: str
     """SQL for the first row of each of `keys` in this order. All are expressions of SQL, `table` is a name."""
     place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) AS place"
     return f"SELECT {columns} FROM (SELECT *, {place} FROM {table} WHERE {where}) WHERE place = 1"  # noqa: S608  names of our own, numbers
+
+
+def increases(
+    counters: Sequence[str], keys: Sequence[str], order: str, where: str, table: str, *, from_zero: bool
+) -> str:
+    """SQL for the rows of a table of counters in which each is how much it grew since the row before of its `keys`: all
+    of it where it is lower than there, as it began anew. from_zero: so it is in their first row, too; else that has 0.
+    """
+    over = f"OVER (PARTITION BY {', '.join(keys)} ORDER BY {order})"
+    before = {one: f"coalesce(lag({one}) {over}, {0 if from_zero else one})" for one in counters}
+    grown = ", ".join(f"{one} - CASE WHEN {one} < {was} THEN 0 ELSE {was} END AS {one}" for one, was in before.items())
+    return f"SELECT * EXCEPT ({', '.join(counters)}), {grown} FROM {table} WHERE {where}"  # noqa: S608  names of our own

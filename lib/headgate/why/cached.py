@@ -8,14 +8,13 @@ from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import HeldReason
 from headgate.core.topic_names import topic_of
 from headgate.errors import NotFoundError, TableError
-from headgate.tables.query import newest, text
+from headgate.tables.query import increases, newest, text
 from headgate.why.answer import Window
 from headgate.why.known import window_in
 from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, instant_sql, nearest
 
 SHOWN_TOPICS = 20
 _COUNTS = ("hits", "misses")
-_ROW = f"topic, broker, {', '.join(_COUNTS)}, used_bytes"
 
 
 @dataclass(frozen=True)
@@ -54,22 +53,20 @@ def why_cached(
     """Times and errors as those of `topics.why`, of the tables of `jobs/entry_cache.py`."""
     times, topic = _times(tables), _known(tables, name)
     window, notes = window_in(times, f"{tables.output}/cache_metrics", at_s, first_s, last_s)
-    before, after = (_counters(tables, at_ns) for at_ns in (first_ns(window), end_ns(window)))
-    if not before:  # the rows before are gone, or there were none: counters run from the job's beginning
-        before = _counters(tables, first_ns(window) + SECOND_NS)
+    since_ns = first_ns(window)
+    before, after = (_used_bytes(tables, at_ns) for at_ns in (since_ns, end_ns(window)))
+    if not before:  # the rows before are gone, or there were none
+        since_ns += SECOND_NS
+        before = _used_bytes(tables, since_ns)
         notes.append(
             "counted from the first row in this time on: what was before is gone by retention, or was not there"
         )
     brokers = {broker for of, broker in after if of == topic}
-    counts = [
-        sum(after[topic, broker][name] - before.get((topic, broker), {}).get(name, 0) for broker in brokers)
-        for name in _COUNTS
-    ]
+    hits, misses = _counts(tables, topic, since_ns, end_ns(window))
     left = _left(tables, topic, window)
     if left is None:
         notes.append("why entries left is not known: jobs/entry_cache.py writes it with --evictions")
     room = sorted(_room(before, after, brokers), key=lambda one: (-one.grown_bytes, -one.used_bytes, one.topic))
-    hits, misses = counts
     return CacheWhy(topic, window, _reason(left), hits, misses, left, tuple(room[:SHOWN_TOPICS]), tuple(notes))
 
 
@@ -102,25 +99,31 @@ def _known(tables: OutputTables, name: str) -> str:
     return found[0]
 
 
-def _counters(tables: OutputTables, at_ns: int) -> Mapping[tuple[str, str], Mapping[str, int]]:
-    """By topic and broker, the newest row of a second before that time: counters run from the beginning."""
+def _counts(tables: OutputTables, topic: str, since_ns: int, until_ns: int) -> Iterator[int]:
+    """_COUNTS of a topic between these times. It counts from 0 on where it is new, also after it was forgotten."""
+    where = f"topic = {text(topic)} AND second < {instant_sql(until_ns)}"
+    order, keys = "second, until, batch_id", ("topic", "broker")
+    rows = increases(_COUNTS, keys, order, where, "cache_metrics", from_zero=True)
+    sums = ", ".join(f"sum({one}) AS {one}" for one in _COUNTS)
+    sql = f"SELECT {sums} FROM ({rows}) WHERE second >= {instant_sql(since_ns)}"  # noqa: S608  names of our own
+    (row,) = tables.dicts("cache_metrics", sql)
+    return (row[one] or 0 for one in _COUNTS)
+
+
+def _used_bytes(tables: OutputTables, at_ns: int) -> Mapping[tuple[str, str], int]:
+    """By topic and broker, of the newest row of a second before that time."""
     where = f"topic IS NOT NULL AND second < {instant_sql(at_ns)}"
-    sql = newest(_ROW, ("topic", "broker"), "until DESC, batch_id DESC", where, "cache_metrics")
-    return {
-        (row["topic"], row["broker"]): {one: row[one] or 0 for one in (*_COUNTS, "used_bytes")}
-        for row in tables.dicts("cache_metrics", sql)
-    }
+    sql = newest("topic, broker, used_bytes", ("topic", "broker"), "until DESC, batch_id DESC", where, "cache_metrics")
+    return {(row["topic"], row["broker"]): row["used_bytes"] or 0 for row in tables.dicts("cache_metrics", sql)}
 
 
 def _room(
-    before: Mapping[tuple[str, str], Mapping[str, int]],
-    after: Mapping[tuple[str, str], Mapping[str, int]],
-    brokers: set[str],
+    before: Mapping[tuple[str, str], int], after: Mapping[tuple[str, str], int], brokers: set[str]
 ) -> Iterator[Room]:
     for topic in sorted({of for of, broker in after if broker in brokers}):
         places = [(topic, broker) for broker in brokers if (topic, broker) in after]
-        used = sum(after[place]["used_bytes"] for place in places)
-        yield Room(topic, used, used - sum(before[place]["used_bytes"] for place in places if place in before))
+        used = sum(after[place] for place in places)
+        yield Room(topic, used, used - sum(before.get(place, 0) for place in places))
 
 
 def _left(tables: OutputTables, topic: str, window: Window) -> tuple[tuple[str, int], ...] | None:

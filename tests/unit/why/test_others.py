@@ -145,20 +145,34 @@ def test_a_connection_is_known_after_the_last_publish(output):
     assert NOON_S + 65 == why_connection(OutputTables(output), "b1/c1").window.last.timestamp()
 
 
+def counters(at_s, topic, hits, misses, used_bytes, batch_id=1):
+    second = datetime.fromtimestamp(NOON_S + at_s, UTC)
+    said = {"topic": topic, "broker": "b1", "second": second, "until": second, "batch_id": batch_id}
+    return said | {
+        "hits": hits,
+        "misses": misses,
+        "used_bytes": used_bytes,
+        "misses_by_reason": [],
+        "dead_letters": [],
+    }
+
+
+def cache_tables(folder):
+    return Tables(folder, {"cache_metrics": CACHE_METRICS, "cache_evictions": EVICTIONS})
+
+
+def test_a_topic_that_was_forgotten_counts_from_0_on(tmp_path):
+    rows = [counters(at_s, TOPIC, 0, misses, 0) for at_s, misses in ((0, 100), (60, 130), (3600, 30), (3660, 45))]
+    cache_tables(tmp_path).append("cache_metrics", named_rows(rows_of(rows, CACHE_METRICS)), "x", 0)
+
+    for first_s, misses in ((1, 75), (61, 45), (3601, 15)):
+        assert (
+            misses == why_cached(OutputTables(tmp_path), TOPIC, first_s=NOON_S + first_s, last_s=NOON_S + 4000).misses
+        )
+
+
 def test_entries_leave_for_size_and_the_topics_that_grew_most_took_the_room(tmp_path, capsys):
-    tables = Tables(tmp_path, {"cache_metrics": CACHE_METRICS, "cache_evictions": EVICTIONS})
-
-    def counters(at_s, topic, hits, misses, used_bytes, batch_id=1):
-        second = datetime.fromtimestamp(NOON_S + at_s, UTC)
-        said = {"topic": topic, "broker": "b1", "second": second, "until": second, "batch_id": batch_id}
-        return said | {
-            "hits": hits,
-            "misses": misses,
-            "used_bytes": used_bytes,
-            "misses_by_reason": [],
-            "dead_letters": [],
-        }
-
+    tables = cache_tables(tmp_path)
     rows = [
         *(counters(0, TOPIC, 10, 0, 900), counters(0, OTHER, 0, 0, 100)),
         *(counters(60, TOPIC, 12, 8, 100), counters(60, OTHER, 5, 5, 500, batch_id=0), counters(60, OTHER, 5, 5, 900)),

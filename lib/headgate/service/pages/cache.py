@@ -7,9 +7,11 @@ from headgate.service.pages.charts import Chart, Course, Values
 from headgate.service.pages.flow import span_sql
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
+from headgate.tables.query import increases
 
 MOST = 50
 TABLE = "cache_metrics"
+_ORDER = "second, until, batch_id"
 _COUNTERS = ("hits", "misses", "hit_bytes", "storage_bytes")
 
 
@@ -51,16 +53,17 @@ def cache(read: Read, asked: Asked) -> Cache:
 
 
 def _uses(read: Read, span: Span, by: str, where: str, causes: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Counters run from the beginning on: the last minus the first is what came in the range."""
+    """What came in the range, after the first row of each topic in it."""
     counters = (*_COUNTERS, *causes)
-    each = ", ".join(f"max({one}) - min({one}) AS {one}" for one in counters)
+    of_range = f"{span.where('second')} AND {where}"
+    rows = increases(counters, ("broker", "topic"), _ORDER, of_range, TABLE, from_zero=False)
     summed = ", ".join(f"sum({one}) AS {one}" for one in counters)
     return read.rows(
         TABLE,
-        f"SELECT {by} AS name, {summed}, sum(used_bytes) AS used_bytes FROM (SELECT broker, topic, {each}, "  # noqa: S608
-        f"last_value(used_bytes ORDER BY second, until, batch_id) AS used_bytes FROM {TABLE} "
-        f"WHERE {span.where('second')} "
-        f"AND {where} GROUP BY broker, topic) GROUP BY {by} ORDER BY misses DESC, name LIMIT {MOST}",
+        f"SELECT {by} AS name, {summed}, sum(used_bytes) AS used_bytes FROM ("  # noqa: S608
+        f"SELECT broker, topic, {summed}, "
+        f"last_value(used_bytes ORDER BY {_ORDER}) AS used_bytes FROM ({rows}) GROUP BY broker, topic) "
+        f"GROUP BY {by} ORDER BY misses DESC, name LIMIT {MOST}",
     )
 
 

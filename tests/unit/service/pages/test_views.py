@@ -192,8 +192,9 @@ def test_connections_caches_clusters_and_replays(output, tmp_path):
         ("c1", False, 10**9),
     ]
     assert (found.paused[1].mostly, found.now) == ("ConnectionOutboundBufferFull", 1)
-    (broker,) = seen(output, "cache")[0].brokers
-    assert (broker.hits, broker.misses, broker.hit_share) == (90, 9, 90 / 99)
+    caches, _ = seen(output, "cache")
+    assert [(one.hits, one.misses, one.hit_share) for one in caches.brokers] == [(90, 9, 90 / 99)]
+    assert [(one.hits, one.misses) for one in caches.topics] == [(46, 9)]
     clusters, _ = seen(output, "clusters")
     assert [(one.broker, one.failures, one.error) for one in clusters.brokers] == [
         ("b1", 0, None),
