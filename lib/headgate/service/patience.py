@@ -52,6 +52,11 @@ class PatientProtocol(H11Protocol):
         if self.cycle is not None and self.cycle.more_body:
             self.transport.abort()
 
+    def break_off(self) -> None:
+        """The service waits no longer: only a client that reads and has no answer yet can get one."""
+        if self.cycle is None or self.cycle.response_started or self._unread is not None:
+            self.transport.abort()
+
     def _give_up(self) -> None:
         if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
             self.transport.close()
