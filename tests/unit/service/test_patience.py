@@ -26,6 +26,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 class Impatient(PatientProtocol):
     PATIENCE_S: ClassVar[float] = 0.2
+    LINGER_S: ClassVar[float] = 0.1
     ran_out: ClassVar[asyncio.Event]
     """Set once somebody's patience has; each service has its own."""
 
@@ -201,6 +202,29 @@ def test_a_change_that_is_broken_off_may_be_done_and_its_answer_says_so(method: 
     answer = asyncio.run(play())
     assert answer[9:12] == "503"
     assert ("whether this was done is not known" not in answer) == is_known
+
+
+def test_its_end_does_not_wait_for_clients_that_do_not_answer_the_end_of_tls(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, certificates: Path
+) -> None:
+    """Such as those in a pool, which nobody reads. uvicorn has a line for those that it waits for in vain."""
+    context = ssl.create_default_context(cafile=certificates / "broker.pem")
+
+    def asked(address: Any) -> ssl.SSLSocket:
+        client = context.wrap_socket(socket.create_connection(address, TIMEOUT_S), server_hostname=address[0])
+        client.sendall(REQUEST)
+        assert client.recv(12)[9:] == b"200"
+        return client
+
+    async def play() -> None:
+        tls = {"ssl_certfile": certificates / "broker.pem", "ssl_keyfile": certificates / "key.pem"}
+        async with served(PlainTextResponse("ok"), **tls) as (_, _, address):
+            client = await asyncio.to_thread(asked, address)
+        client.close()
+
+    monkeypatch.setattr(Impatient, "PATIENCE_S", TIMEOUT_S)
+    asyncio.run(play())
+    assert capsys.readouterr().err == ""
 
 
 async def long_answer(scope: Any, receive: Any, send: Any) -> None:
