@@ -13,7 +13,8 @@ from headgate.conf import MetricsSettings, load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.engines.stops import handled
 from headgate.errors import EndpointError
-from headgate.hosts import allow_files, give_buffers_back, is_loopback, listening, trim_heap
+from headgate.heap import give_buffers_back, trim_heap
+from headgate.hosts import allow_files, is_loopback, listening
 from headgate.metrics import endpoint
 from headgate.places import tried
 from headgate.service.admin import Admin
