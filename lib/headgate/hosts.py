@@ -33,12 +33,18 @@ def addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[An
 
 
 def listening(
-    host: str, port: int, option: str = "--host and --port", buffer_bytes: int | None = None
+    host: str,
+    port: int,
+    option: str = "--host and --port",
+    buffer_bytes: int | None = None,
+    *,
+    is_ipv6_alone: bool = False,
 ) -> socket.socket:
     """A socket that listens there, on any free port where `port` is 0, and does not block.
     Raises EndpointError if none can.
 
     option: where the place was given. buffer_bytes: what the system keeps for a client in each direction.
+    is_ipv6_alone: an address of IPv6 takes no clients of IPv4 in; otherwise :: does, unless the system forbids it.
     """
     family, address = addresses(host, port)[0]
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -47,6 +53,8 @@ def listening(
         if buffer_bytes is not None:
             for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 listener.setsockopt(socket.SOL_SOCKET, buffer, buffer_bytes)
+        if is_ipv6_alone and family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(address)
         listener.listen(_BACKLOG)
         listener.setblocking(False)

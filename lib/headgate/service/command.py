@@ -53,7 +53,7 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     with (
         handled(stop, signal.SIGTERM, signal.SIGINT),
         endpoint.listening(MetricsSettings(port=arguments.metrics_port), app.registry),
-        listening(arguments.host, arguments.port) as listener,
+        listening(arguments.host, arguments.port, is_ipv6_alone=True) as listener,
     ):
         scheme, address = "http" if arguments.tls_cert is None else "https", listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
