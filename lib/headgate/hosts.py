@@ -1,12 +1,10 @@
-"""Hosts that services listen on, who comes there, how many files may be open, and what memory is given back."""
+"""Hosts that services listen on, who comes there, and how many files may be open."""
 
 import asyncio
-import ctypes
 import ipaddress
 import resource
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NoReturn
 
 from headgate.errors import EndpointError
@@ -14,9 +12,6 @@ from headgate.errors import EndpointError
 ACCEPTS_A_TURN = 32
 BREATH_S = 0.1
 _BACKLOG = 4096
-_M_MMAP_THRESHOLD = -3
-_MAPPED_BYTES = 131_072
-"""glibc's own default, which it no longer raises once it is set."""
 
 
 def is_loopback(host: str) -> bool:
@@ -38,12 +33,18 @@ def addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[An
 
 
 def listening(
-    host: str, port: int, option: str = "--host and --port", buffer_bytes: int | None = None
+    host: str,
+    port: int,
+    option: str = "--host and --port",
+    buffer_bytes: int | None = None,
+    *,
+    is_ipv6_alone: bool = False,
 ) -> socket.socket:
     """A socket that listens there, on any free port where `port` is 0, and does not block.
     Raises EndpointError if none can.
 
     option: where the place was given. buffer_bytes: what the system keeps for a client in each direction.
+    is_ipv6_alone: an address of IPv6 takes no clients of IPv4 in; otherwise :: does, unless the system forbids it.
     """
     family, address = addresses(host, port)[0]
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -52,6 +53,8 @@ def listening(
         if buffer_bytes is not None:
             for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 listener.setsockopt(socket.SOL_SOCKET, buffer, buffer_bytes)
+        if is_ipv6_alone and family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(address)
         listener.listen(_BACKLOG)
         listener.setblocking(False)
@@ -71,20 +74,6 @@ def allow_files(wanted: int) -> int:
     if soft != resource.RLIM_INFINITY and allowed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     return allowed
-
-
-def give_buffers_back() -> None:
-    """Have the buffers of TLS, 256 KiB a connection, go back to the system when it ends. By itself glibc keeps blocks
-    of such a size once one was freed; where there is no glibc, nothing is done.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
-
-
-def trim_heap() -> None:
-    """Give back to the system what is free between blocks that are in use, which takes some ms; with glibc alone."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 async def take_in(listener: socket.socket, came: Callable[[socket.socket, str], None]) -> NoReturn:

@@ -23,7 +23,8 @@ from headgate.gate.series import GateSeries
 from headgate.gate.server import SOCKET_BUFFER_BYTES, Gate
 from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
-from headgate.hosts import allow_files, give_buffers_back, listening
+from headgate.heap import give_buffers_back
+from headgate.hosts import allow_files, listening
 from headgate.metrics import endpoint
 
 

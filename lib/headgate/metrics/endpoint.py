@@ -103,7 +103,7 @@ class _Server(ThreadingWSGIServer):
 
     def service_actions(self) -> None:
         """Called about twice a second. Source: socketserver.BaseServer"""
-        for request, until_s in list(self._until_s.items()):
+        for request, until_s in self._until_s.copy().items():
             if until_s < time.monotonic():
                 with suppress(OSError):  # it has gone itself
                     request.shutdown(socket.SHUT_RDWR)

@@ -7,13 +7,15 @@ from typing import Any
 
 import uvicorn
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.hosts import take_in
 from headgate.service.patience import PatientProtocol
 
 _TOO_MANY = "Too many requests are being answered; ask again later.\n"
 _STOPS = "The service stops; ask again later.\n"
+_MAY_BE_DONE = "The service stops; whether this was done is not known: look before you repeat it.\n"
+_READS = {"GET", "HEAD", "OPTIONS"}
 
 
 class AtOnce:
@@ -27,11 +29,23 @@ class AtOnce:
         if self._under_way >= self._most:
             await PlainTextResponse(_TOO_MANY, 503)(scope, receive, send)
             return
+        has_begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal has_begun
+            await send(message)
+            has_begun = True
+
         self._under_way += 1
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, noted)
         except asyncio.CancelledError:  # the service stops, and uvicorn says what it no longer waits for
-            await PlainTextResponse(_STOPS, 503)(scope, receive, send)
+            if has_begun:
+                while (await receive())["type"] != "http.disconnect":  # BoundedServer sees to that
+                    pass
+            else:  # a thread may go on with the change
+                said = _STOPS if scope["method"] in _READS else _MAY_BE_DONE
+                await PlainTextResponse(said, 503)(scope, receive, send)
         finally:
             self._under_way -= 1
 
@@ -66,6 +80,18 @@ class BoundedServer(uvicorn.Server):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await super().shutdown(sockets)
+        await self._break_off()
+
+    async def _break_off(self) -> None:
+        """End what uvicorn no longer waits for: what has begun to be answered ends with its connection."""
+        tasks = list(self.server_state.tasks)
+        for task in tasks:
+            if not task.cancelling():  # after a second Ctrl-C uvicorn leaves them as they are
+                task.cancel()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, PatientProtocol):
+                connection.break_off()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(coroutine)

@@ -13,7 +13,8 @@ from headgate.conf import MetricsSettings, load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.engines.stops import handled
 from headgate.errors import EndpointError
-from headgate.hosts import allow_files, give_buffers_back, is_loopback, listening, trim_heap
+from headgate.heap import give_buffers_back, trim_heap
+from headgate.hosts import allow_files, is_loopback, listening
 from headgate.metrics import endpoint
 from headgate.places import tried
 from headgate.service.admin import Admin
@@ -52,7 +53,7 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     with (
         handled(stop, signal.SIGTERM, signal.SIGINT),
         endpoint.listening(MetricsSettings(port=arguments.metrics_port), app.registry),
-        listening(arguments.host, arguments.port) as listener,
+        listening(arguments.host, arguments.port, is_ipv6_alone=True) as listener,
     ):
         scheme, address = "http" if arguments.tls_cert is None else "https", listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]

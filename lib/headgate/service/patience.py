@@ -14,6 +14,8 @@ class PatientProtocol(H11Protocol):
     """
 
     PATIENCE_S: ClassVar[float] = 10.0
+    LINGER_S: ClassVar[float] = 1.0
+    """For the client's end of TLS when the service stops."""
     _waiting: asyncio.TimerHandle
     _unread: asyncio.TimerHandle | None = None
 
@@ -50,6 +52,18 @@ class PatientProtocol(H11Protocol):
         """The service stops: answers are finished, and a request that is not whole gets none."""
         super().shutdown()
         if self.cycle is not None and self.cycle.more_body:
+            self.transport.abort()
+        elif self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(self.LINGER_S, self._leave)
+
+    def _leave(self) -> None:
+        """Unless an answer is still on its way."""
+        if not self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def break_off(self) -> None:
+        """The service waits no longer: only a client that reads and has no answer yet can get one."""
+        if self.cycle is None or self.cycle.response_started or self._unread is not None:
             self.transport.abort()
 
     def _give_up(self) -> None:

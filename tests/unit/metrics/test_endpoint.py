@@ -1,6 +1,7 @@
 """The endpoint over HTTP: there while the block runs, and a clear refusal where nothing can listen."""
 
 import socket
+import time
 from contextlib import ExitStack
 from http.client import RemoteDisconnected
 from urllib.error import URLError
@@ -14,6 +15,8 @@ from headgate.metrics import endpoint, serving, url_of
 from real_broker import free_ports
 from unit.metrics.batches import batch
 
+TIMEOUT_S = 60
+
 
 def settings(**values):
     return MetricsSettings(**({"port": free_ports(1)[0]} | values))
@@ -23,15 +26,15 @@ def test_it_tells_what_was_counted_and_ends_with_its_block():
     here = settings()
     with serving(here) as metrics:
         metrics.take(0, batch(batches=[{"batch_id": 0}]))
-        with urlopen(url_of(here)) as answer:
+        with urlopen(url_of(here), timeout=TIMEOUT_S) as answer:
             assert "text/plain" in answer.headers["Content-Type"]
             assert "\nheadgate_batches_total 1.0\n" in answer.read().decode()
     with pytest.raises(URLError, match="refused"):
-        urlopen(url_of(here))
+        urlopen(url_of(here), timeout=TIMEOUT_S)
 
 
 def connected(here):
-    return socket.create_connection((here.address, here.port), timeout=60)
+    return socket.create_connection((here.address, here.port), TIMEOUT_S)
 
 
 def ended(client):
@@ -45,7 +48,7 @@ def ended(client):
 def scraped(here):
     """Whether there is an answer."""
     try:
-        with urlopen(url_of(here)) as answer:
+        with urlopen(url_of(here), timeout=TIMEOUT_S) as answer:
             return answer.status == 200
     except (ConnectionResetError, RemoteDisconnected, URLError):
         return False
@@ -60,8 +63,9 @@ def test_a_connection_above_the_bound_is_closed_at_once_and_one_that_ends_makes_
             assert ended(above)
         assert not scraped(here)
         first.close()
-        while not scraped(here):
-            pass
+        until_s = time.monotonic() + TIMEOUT_S
+        while not scraped(here):  # nobody says that there is room
+            assert time.monotonic() < until_s
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET /metrics HTTP/1.1\r\nA: "])

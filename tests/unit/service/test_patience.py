@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 import ssl
+import threading
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,8 @@ from typing import Any, ClassVar
 
 import pytest
 import uvicorn
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse, PlainTextResponse
 
 from headgate.service.bounds import AtOnce, BoundedServer
 from headgate.service.counted import Counted
@@ -23,6 +26,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 class Impatient(PatientProtocol):
     PATIENCE_S: ClassVar[float] = 0.2
+    LINGER_S: ClassVar[float] = 0.1
     ran_out: ClassVar[asyncio.Event]
     """Set once somebody's patience has; each service has its own."""
 
@@ -128,6 +132,99 @@ def test_its_end_waits_for_no_body_and_says_in_one_line_which_answers_it_broke_o
 
     assert asyncio.run(play()) == (b"503" if lines else b"")
     assert capsys.readouterr().err.count("\n") == lines
+
+
+async def endless_answer(scope: Any, receive: Any, send: Any) -> None:
+    """It begins and never ends."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("is_report", [True, False], ids=["a report to a slow client", "an endless answer"])
+@pytest.mark.parametrize("is_forced", [False, True], ids=["a signal", "Ctrl-C twice"])
+def test_an_answer_that_has_begun_ends_with_its_connection_and_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    is_report: bool,
+    is_forced: bool,
+) -> None:
+    """No second answer follows it. A second Ctrl-C waits for nothing, and uvicorn has no line for that."""
+    monkeypatch.setattr(Impatient, "PATIENCE_S", TIMEOUT_S)
+    with (tmp_path / "report.html").open("wb") as report:
+        report.truncate(2**26)  # more than sockets hold
+    app = FileResponse(tmp_path / "report.html") if is_report else endless_answer
+
+    async def play() -> tuple[bytes, bytes]:
+        async with served(app) as (server, _, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(REQUEST)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), TIMEOUT_S)
+            server.force_exit = is_forced
+        body = await asyncio.wait_for(reader.read(), TIMEOUT_S)
+        writer.close()
+        return head[9:12], body
+
+    status, body = asyncio.run(play())
+    assert status == b"200"
+    assert len(body) < 2**26
+    assert not body.endswith(b"0\r\n\r\n")
+    assert b"503" not in body
+    assert capsys.readouterr().err.count("\n") == (0 if is_forced else 1)
+
+
+@pytest.mark.parametrize(("method", "is_known"), [("GET", True), ("PUT", False)])
+def test_a_change_that_is_broken_off_may_be_done_and_its_answer_says_so(method: str, is_known: bool) -> None:
+    done, may_go_on, asked = threading.Event(), threading.Event(), threading.Event()
+
+    def change() -> None:
+        asked.set()
+        may_go_on.wait(TIMEOUT_S)
+        done.set()
+
+    async def changing(scope: Any, receive: Any, send: Any) -> None:
+        await run_in_threadpool(change)
+        await PlainTextResponse("ok")(scope, receive, send)
+
+    async def play() -> str:
+        async with served(changing) as (_, _, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(REQUEST.replace(b"GET", method.encode()))
+            assert await asyncio.to_thread(asked.wait, TIMEOUT_S)
+        answer = await asyncio.wait_for(reader.read(), TIMEOUT_S)
+        writer.close()
+        assert not done.is_set()
+        may_go_on.set()
+        assert await asyncio.to_thread(done.wait, TIMEOUT_S)
+        return answer.decode()
+
+    answer = asyncio.run(play())
+    assert answer[9:12] == "503"
+    assert ("whether this was done is not known" not in answer) == is_known
+
+
+def test_its_end_does_not_wait_for_clients_that_do_not_answer_the_end_of_tls(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, certificates: Path
+) -> None:
+    """Such as those in a pool, which nobody reads. uvicorn has a line for those that it waits for in vain."""
+    context = ssl.create_default_context(cafile=certificates / "broker.pem")
+
+    def asked(address: Any) -> ssl.SSLSocket:
+        client = context.wrap_socket(socket.create_connection(address, TIMEOUT_S), server_hostname=address[0])
+        client.sendall(REQUEST)
+        assert client.recv(12)[9:] == b"200"
+        return client
+
+    async def play() -> None:
+        tls = {"ssl_certfile": certificates / "broker.pem", "ssl_keyfile": certificates / "key.pem"}
+        async with served(PlainTextResponse("ok"), **tls) as (_, _, address):
+            client = await asyncio.to_thread(asked, address)
+        client.close()
+
+    monkeypatch.setattr(Impatient, "PATIENCE_S", TIMEOUT_S)
+    asyncio.run(play())
+    assert capsys.readouterr().err == ""
 
 
 async def long_answer(scope: Any, receive: Any, send: Any) -> None:

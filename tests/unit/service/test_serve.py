@@ -316,6 +316,19 @@ def test_with_tls_it_is_open_to_others(tmp_path, certificates):
         connection.close()
 
 
+def test_on_all_addresses_of_ipv6_it_is_not_on_those_of_ipv4(tmp_path, certificates):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    tls = ["--tls-cert", certificates / "broker.pem", "--tls-key", certificates / "key.pem"]
+    with service(tmp_path, "--token-file", token_file(tmp_path), "--host", "::", *tls) as one:
+        port = int(one.url.rpartition(":")[2])
+        socket.create_connection(("::1", port), TIMEOUT_S).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), TIMEOUT_S).close()
+
+
 def test_what_it_does_not_start_with(tmp_path, certificates, served, capsys):
     def refused(*arguments):
         assert main(["serve", str(tmp_path), *map(str, arguments)]) == 2

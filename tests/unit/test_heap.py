@@ -1,4 +1,4 @@
-"""What hosts give back."""
+"""What services give back."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.hosts import trim_heap
+from headgate.heap import trim_heap
 
 
 def resident_bytes() -> int:
