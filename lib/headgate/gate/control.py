@@ -120,6 +120,10 @@ class Control(asyncio.Protocol):
         self._lines.extend(lines)
         self._turn()
 
+    def eof_received(self) -> None:
+        """It has said all, and all is answered, as it is not read before that. What waits is written if it reads."""
+        self._close()
+
     def connection_lost(self, _: Exception | None) -> None:
         self._port.feed.unlisten(self._heard)
         self._port.open_.discard(self)
@@ -323,6 +327,10 @@ class Control(asyncio.Protocol):
         self._port.counters.add(ENDED, (("why", why),))
         self._say({"error": error})
         self._flush()
+        self._close()
+
+    def _close(self) -> None:
+        """Close the connection once all is written, or it has taken too long."""
         self._transport.close()
         self._port.clock.call_at(self._port.clock.now_ms() + LINGER_MS, self._transport.abort)
 
