@@ -42,10 +42,10 @@ class ControlLimits:
     """What limiters may take of the port.
 
     connections: at once. line_bytes: of a line. turn_ms: for lines of one connection, until clients and other limiters
-    have their turn; the line that is being answered then is the last. unread_ms: without taking a byte of what waits.
-    waiting_bytes: of events that wait to be read, apart from one answer; 2,000 clients that pause at once, with names
-    of 1,024 bytes, bring 6 MiB. wrong_lines: in wrong_lines_ms. token_ms: until the token is shown. silent_ms: without
-    a byte while it is read, unless it subscribed.
+    have their turn; the line that is being answered then is the last. unread_ms: without taking a byte, where more than
+    64 KiB wait. waiting_bytes: of events that wait to be read, apart from one answer; 2,000 clients that pause at once,
+    with names of 1,024 bytes, bring 6 MiB. wrong_lines: in wrong_lines_ms. token_ms: until the token is shown.
+    silent_ms: without a byte while it is read, unless it subscribed.
     """
 
     connections: int = 100
