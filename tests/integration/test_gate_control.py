@@ -10,7 +10,7 @@ from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.command import LoopClock
-from headgate.gate.control import ControlLimits, Port, control_on
+from headgate.gate.control import Control, ControlLimits, Port, control_on
 from headgate.gate.machine_feed import MachineFeed
 from headgate.hosts import listening
 
@@ -154,6 +154,60 @@ def test_a_limiter_that_does_not_read_fills_no_memory() -> None:
         assert f"127.0.0.1 port {number}: it read nothing for 0.5 s" in port.said[0]
 
     run(ControlLimits(unread_ms=500), play)
+
+
+async def unread(port: Running) -> tuple[Limiter, Control]:
+    """A limiter that does not read: its sockets are full, and some 20 KiB wait in the gate, which may wait for ever."""
+    port.feed.filling = "x" * 10_000
+    limiter = await port.limiter()
+    while not port.port.open_:  # noqa: ASYNC110  as above
+        await asyncio.sleep(0)
+    (control,) = port.port.open_
+    while control._transport.get_write_buffer_size() < 20_000:
+        asked = port.feed.asked
+        limiter.writer.write(ASK)
+        while port.feed.asked == asked:  # noqa: ASYNC110  as above
+            await asyncio.sleep(0)
+    return limiter, control
+
+
+def test_a_limiter_that_ends_its_lines_and_does_not_read_loses_its_place() -> None:
+    async def play(port: Running) -> None:
+        limiter, _ = await unread(port)
+        limiter.writer.write_eof()
+        while port.port.open_:  # noqa: ASYNC110  as above
+            await asyncio.sleep(0)
+
+    run(ControlLimits(unread_ms=500, silent_ms=1000), play)
+
+
+def test_a_limiter_that_ends_its_lines_and_reads_then_has_all_answers() -> None:
+    async def play(port: Running) -> None:
+        limiter, control = await unread(port)
+        limiter.writer.write_eof()
+        while not control._transport.is_closing():  # noqa: ASYNC110  as above
+            await asyncio.sleep(0)
+        await assert_all_answered(port, limiter)
+
+    run(ControlLimits(), play)
+
+
+def test_a_limiter_that_ends_its_lines_before_they_are_answered_has_all_answers() -> None:
+    async def play(port: Running) -> None:
+        port.feed.filling = "x" * 1_000
+        limiter = await port.limiter()
+        limiter.writer.write(ASK * 5_000)
+        limiter.writer.write_eof()
+        await assert_all_answered(port, limiter)
+        assert port.feed.asked == 5_000
+
+    run(ControlLimits(), play)
+
+
+async def assert_all_answered(port: Running, limiter: Limiter) -> None:
+    heard = await asyncio.wait_for(limiter.reader.read(-1), TIMEOUT_S)
+    answer = json.dumps({"connections": [port.feed.filling]}).encode() + b"\n"
+    assert heard == answer * port.feed.asked
 
 
 def test_large_answers_reach_who_reads_them() -> None:

@@ -3,11 +3,12 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,24 @@ PAGE = Path(__file__).parents[2] / "docs" / "gate.md"
 RATE = 100
 PAUSE_MS = 510
 """Of a producer that has sent 50 messages more than the bucket holds: until it holds one again."""
+STALLING = """
+class Stalling(asyncio.SelectorEventLoop):
+    stalled_s, holds = 0, False
+
+    def time(self):
+        return super().time() + self.stalled_s
+
+    def call_later(self, delay_s, act, *args, **how):
+        self.holds = self.holds or delay_s > IDLE_S
+        return super().call_later(delay_s, self.stall if self.holds and delay_s == IDLE_S else act, *args, **how)
+
+    def stall(self, future, result):
+        future.set_result(result)
+        self.stalled_s = 100
+
+
+"""
+"""A loop that does nothing for 100 s once it is time to look for idle producers, and one is held."""
 THROTTLED = "pulsar.client.producer.throttled_times{reason=TOPIC_PUBLISH_RATE,topic=t1}"
 
 
@@ -51,8 +70,13 @@ class Publishes:
 
 
 @contextmanager
-def limiter_of(tmp_path: Path, control: int, status: int = 0, idle_s: float = 60) -> Iterator[Publishes]:
-    (tmp_path / "limiter.py").write_text(program().replace("IDLE_S = 60", f"IDLE_S = {idle_s}"))
+def limiter_of(
+    tmp_path: Path, control: int, status: int = 0, idle_s: float = 60, *, stalls: bool = False
+) -> Iterator[Publishes]:
+    text = program().replace("IDLE_S = 60", f"IDLE_S = {idle_s}")
+    if stalls:
+        text = text.replace("asyncio.run(limit", f"{STALLING}asyncio.Runner(loop_factory=Stalling).run(limit")
+    (tmp_path / "limiter.py").write_text(text)
     command = [sys.executable, str(tmp_path / "limiter.py"), str(control)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -172,6 +196,20 @@ def test_it_closes_producers_that_are_idle_and_opens_them_again(tmp_path: Path) 
         await_that(lambda: topics() == ["t2"], "the end of the idle one")
         publishes.sent("c", 1, RATE)
         await_that(lambda: sorted(topics()) == ["t1", "t2"], "the idle one again")
+
+
+def test_it_releases_what_it_holds_before_it_closes_it_also_where_it_had_no_time(tmp_path: Path) -> None:
+    """The end of the hold is overdue when the limiter looks for idle producers."""
+    with ExitStack() as gate:
+        listener = gate.enter_context(socket.create_server(("127.0.0.1", 0)))
+        with limiter_of(tmp_path, listener.getsockname()[1], idle_s=0.05, stalls=True) as publishes:
+            connection = gate.enter_context(listener.accept()[0])
+            connection.settimeout(TIMEOUT_S)
+            lines = gate.enter_context(connection.makefile("r"))
+            connection.sendall(b'{"event": "joined", "connection": "c"}\n')
+            assert [json.loads(lines.readline())["kind"] for _ in range(2)] == ["subscribe", "unmark"]
+            publishes.sent("c", 1, 10 * RATE)
+            assert [json.loads(lines.readline())["kind"] for _ in range(3)] == ["open", "mark", "unmark"]
 
 
 def test_it_ends_when_the_gate_is_away(tmp_path: Path) -> None:

@@ -42,10 +42,10 @@ class ControlLimits:
     """What limiters may take of the port.
 
     connections: at once. line_bytes: of a line. turn_ms: for lines of one connection, until clients and other limiters
-    have their turn; the line that is being answered then is the last. unread_ms: without taking a byte of what waits.
-    waiting_bytes: of events that wait to be read, apart from one answer; 2,000 clients that pause at once, with names
-    of 1,024 bytes, bring 6 MiB. wrong_lines: in wrong_lines_ms. token_ms: until the token is shown. silent_ms: without
-    a byte, unless it subscribed.
+    have their turn; the line that is being answered then is the last. unread_ms: without taking a byte, where more than
+    64 KiB wait. waiting_bytes: of events that wait to be read, apart from one answer; 2,000 clients that pause at once,
+    with names of 1,024 bytes, bring 6 MiB. wrong_lines: in wrong_lines_ms. token_ms: until the token is shown.
+    silent_ms: without a byte while it is read, unless it subscribed.
     """
 
     connections: int = 100
@@ -116,11 +116,13 @@ class Control(asyncio.Protocol):
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        if self._has_shown_token:
-            self._heard_ms = self._port.clock.now_ms()
         *lines, self._kept = (self._kept + data).split(b"\n")
         self._lines.extend(lines)
         self._turn()
+
+    def eof_received(self) -> None:
+        """It has said all, and all is answered, as it is not read before that. What waits is written if it reads."""
+        self._close()
 
     def connection_lost(self, _: Exception | None) -> None:
         self._port.feed.unlisten(self._heard)
@@ -160,16 +162,24 @@ class Control(asyncio.Protocol):
             return
         if self._can_answer():
             self._await_turn()
-        if self._lines or self._untold is not None or self._is_full:
+        if self._is_behind():
             self._transport.pause_reading()
         elif len(self._kept) > self._limits.line_bytes:
             self._end_long_line()
         else:
             self._transport.resume_reading()
+            if self._has_shown_token:
+                self._heard_ms = self._port.clock.now_ms()
+
+    def _has_lines(self) -> bool:
+        return bool(self._lines) or self._untold is not None
+
+    def _is_behind(self) -> bool:
+        """Lines wait to be answered, or answers to be read."""
+        return self._has_lines() or self._is_full
 
     def _can_answer(self) -> bool:
-        has_some = bool(self._lines) or self._untold is not None
-        return has_some and not self._is_full and not self._transport.is_closing()
+        return self._has_lines() and not self._is_full and not self._transport.is_closing()
 
     def _await_turn(self) -> None:
         if self._next_turn is None:
@@ -301,9 +311,11 @@ class Control(asyncio.Protocol):
         self._end("long line", f"a line of more than {self._limits.line_bytes} bytes")
 
     def _wait(self) -> None:
-        """End the connection once it has said nothing for too long."""
+        """End the connection once it has said nothing for too long. What it says while it is not read nobody knows."""
         if self._transport.is_closing() or self._has_subscribed:
             return
+        if self._has_shown_token and self._is_behind():
+            self._heard_ms = self._port.clock.now_ms()
         patience_ms = self._limits.silent_ms if self._has_shown_token else self._limits.token_ms
         due_ms = self._heard_ms + patience_ms
         if due_ms <= self._port.clock.now_ms():
@@ -315,6 +327,10 @@ class Control(asyncio.Protocol):
         self._port.counters.add(ENDED, (("why", why),))
         self._say({"error": error})
         self._flush()
+        self._close()
+
+    def _close(self) -> None:
+        """Close the connection once all is written, or it has taken too long."""
         self._transport.close()
         self._port.clock.call_at(self._port.clock.now_ms() + LINGER_MS, self._transport.abort)
 

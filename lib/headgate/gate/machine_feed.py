@@ -6,11 +6,10 @@ from functools import partial
 
 from headgate.core.protocol.broker import inputs
 from headgate.core.protocol.broker.broker_metrics import REJECTED, BrokerMetrics
-from headgate.core.protocol.broker.checks import Facts, error_in
+from headgate.core.protocol.broker.checks import error_in_release
 from headgate.core.protocol.broker.connection import Connection
 from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
-from headgate.core.protocol.broker.producer import Producer
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.state import PlainData
 from headgate.gate.events import Event, Heard, Joined, Left, Paused
@@ -24,8 +23,6 @@ Making = Callable[[int], Input]
 
 MAX_PRODUCERS = 10_000
 TOO_MANY_PRODUCERS = "too_many_producers"
-_PRODUCER_0 = Facts({0: Producer(0, "")}, supports=False, needs_buckets=False)
-"""What an unmark of all producers is checked against, as one of a producer 0, since there may be none."""
 
 
 class MachineFeed:
@@ -121,7 +118,7 @@ class MachineFeed:
         """As `unmark`, for each producer that is open, also those that nothing holds."""
         if connection not in self._seats:
             return self._refuse(BadInput.UNKNOWN_CONNECTION)
-        error = error_in(inputs.Unmark(0, 0, reason, ordinal), _PRODUCER_0)
+        error = error_in_release(reason, ordinal)
         if error is not None:
             return self._refuse(error)
         for producer in self.producers(connection).ids():

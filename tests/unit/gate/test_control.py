@@ -16,6 +16,7 @@ from unit.gate.driven import HandClock, Told
 
 HIGH_BYTES = 65_536
 UNREAD = "headgate.gate.control.ended.count{why=does not read}"
+SILENT = "headgate.gate.control.ended.count{why=silent}"
 CLIENTS = [f"{number:04} {'c' * 1000}" for number in range(500)]
 SAID = (
     "closed a limiter's connection, 127.0.0.1 port 41234: it read nothing for 30 s of what waits;"
@@ -88,12 +89,12 @@ class SlowFeed(MachineFeed):
 class Driven:
     """A limiter's connection to a gate with these clients."""
 
-    def __init__(self, limits: ControlLimits, clients: list[str]) -> None:
+    def __init__(self, limits: ControlLimits, clients: list[str], token: bytes | None = None) -> None:
         self.clock, self.counters, self.said, self.socket = HandClock(), Counters(), [], Socket()
         self.feed = SlowFeed(BrokerSettings(), self.clock, BrokerMetrics())
         self.feed.clock = self.clock
         self.seats = {name: self.join(name) for name in clients}
-        port = Port(self.feed, self.counters, self.clock, None, limits, self.said.append)
+        port = Port(self.feed, self.counters, self.clock, token, limits, self.said.append)
         self.socket.protocol = self.control = Control(port)
         self.control.connection_made(self.socket)  # type: ignore[arg-type]
 
@@ -149,6 +150,32 @@ def test_a_limiter_is_ended_if_it_takes_nothing_for_30_s_and_not_if_it_is_slow(
 
     assert (driven.socket.is_closed, driven.unread) == (is_ended, is_ended)
     assert driven.said == [SAID] * is_ended
+
+
+def test_a_limiter_is_not_silent_while_answers_wait_but_once_it_has_read_them_and_says_nothing() -> None:
+    """It reads 3 answers of half a megabyte slowly for 1,190 s, of which silence takes 600 s at most, then the rest."""
+    driven = Driven(ControlLimits(), CLIENTS)
+    driven.control.data_received(ASK * 3)
+    for second in range(0, 1200, 10):
+        driven.clock.pass_to(second * 1000)
+        driven.taken(500)
+    assert (driven.socket.is_closed, driven.socket.is_paused) == (False, True)
+
+    while driven.taken():
+        pass
+    driven.clock.pass_to(1_789_999)
+    assert not driven.socket.is_closed
+    driven.clock.pass_to(1_790_000)
+    assert (driven.socket.is_closed, driven.counters.values()) == (True, {SILENT: 1})
+
+
+def test_lines_that_wait_give_no_more_time_to_show_the_token() -> None:
+    driven = Driven(ControlLimits(turn_ms=0), [], token=b"s3cret")
+    driven.control.data_received(b"\n" * 10)
+    driven.clock.jump_to(3000)
+    driven.clock.pass_to(3000)
+
+    assert (driven.socket.is_closed, driven.counters.values()) == (True, {SILENT: 1})
 
 
 def test_a_limiter_that_has_read_all_may_be_idle_for_as_long_as_it_likes() -> None:

@@ -255,6 +255,13 @@ def test_row_19_a_closed_producer_is_forgotten_with_its_timers(state):
     play(connection, [(Publish(901, 1), [rejected(901, "unknown_producer")])])
 
 
+def test_a_closed_producer_that_opens_again_is_new():
+    connection = play(told_at_100(), [(CloseProducer(120, 1), []), (Open(120, 1, "t1"), []), (Receipt(130, 1), [])])
+    assert producer(connection) == FREE
+
+    play(connection, [(mark(140, 50), [told(140, 2, 50)])])
+
+
 def test_row_19_a_closed_producer_lets_go_of_the_connection():
     play(held_at_200(), [(CloseProducer(230, 1), [resumed(230, 30)])])
 

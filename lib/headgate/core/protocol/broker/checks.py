@@ -47,6 +47,13 @@ def error_in(given: Input, facts: Facts) -> BadInput | None:
     return None
 
 
+def error_in_release(reason: object, ordinal: object) -> BadInput | None:
+    """Why an Unmark with these is refused, whatever producer it names; None where it is not."""
+    if not _is_one_of(COOPERATIVE, reason):
+        return BadInput.BAD_REASON
+    return None if _is_integer(ordinal, 1) else BadInput.BAD_ORDINAL
+
+
 def _is_unknown(given: Any, facts: Facts) -> bool:
     return type(given.producer) is not int or given.producer not in facts.producers
 

@@ -36,7 +36,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A producer opened. Ids are not used again within a connection."""
+    """A producer opened; the same one may open again after it closed, and is new then. No other one gets its id."""
 
     RANK: ClassVar = 1
     at_ms: int
