@@ -9,7 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import StateError, TableError
-from headgate.spark.failures import in_words
+from headgate.spark.failures import in_words, is_refused
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -29,19 +29,19 @@ def as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
+LOG = "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
+
+
 def told(cause: str) -> list[str]:
-    advice = (
-        "The next start on the same checkpoint goes on where the tables stand. "
-        "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
-    )
+    advice = f"The next start on the same checkpoint goes on where the tables stand. {LOG}"
     return [f"the query failed: {cause}", advice]
 
 
-def test_an_error_on_a_worker_is_told_by_its_name_and_message(spark: SparkSession, tmp_path: Path) -> None:
+def test_state_that_a_worker_refuses_is_told_without_a_word_of_going_on(spark: SparkSession, tmp_path: Path) -> None:
     def refuse(_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise StateError("the state has version 9, this headgate reads 1 to 3")
 
-    expected = told("StateError: the state has version 9, this headgate reads 1 to 3")
+    expected = ["the state has version 9, this headgate reads 1 to 3", LOG]
     assert expected == failure_of(spark, tmp_path, refuse, lambda frame, _id: frame.toArrow()).splitlines()
 
 
@@ -73,3 +73,17 @@ def test_an_error_of_spark_itself_is_told_by_its_last_cause(spark: SparkSession,
 )
 def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
     assert told(cause) == in_words(StreamingQueryException(message=story)).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("story", "words"),
+    [
+        ("ended\nCaused by: java.io.IOException: No space left on device", None),
+        ("ended\nheadgate.errors.StateError: the state has version 2\n", "the state has version 2"),
+        ("[STREAMING_UNFINISHED_REPARTITION_DETECTED] The latest batch 6 is", "with the same --partitions"),
+    ],
+)
+def test_what_no_other_start_gets_over_is_a_refusal(story: str, words: str | None) -> None:
+    failure = StreamingQueryException(message=story)
+    assert is_refused(failure) == (words is not None)
+    assert (words or "goes on where the tables stand") in in_words(failure)

@@ -25,7 +25,7 @@ from headgate.stores import Folder, check_address, folder_at, folder_of, joined,
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
-_OF_OTHERS = ("cache-sweep.toml", "log4j2.properties", "spark-defaults.conf", "grafana-dashboard.json")
+_OF_OTHERS = ("cache-sweep.toml", "cluster.toml", "log4j2.properties", "spark-defaults.conf", "grafana-dashboard.json")
 _ENDINGS = (".json", ".toml", ".conf", ".properties")
 _ALIKE = 0.8
 """From 0 to 1: a file name that is so much like one of FILES is meant to be it."""

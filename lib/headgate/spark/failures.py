@@ -13,6 +13,12 @@ _OF_DAMAGE = (
     "A file is damaged, and no start goes on until it is put back from a copy. If it is of the checkpoint and there is "
     "none, start with a new --output and --checkpoint, and read the input again."
 )
+_STATE = "StateError: "
+SPLIT_BROKEN_OFF = re.compile("UNFINISHED_REPARTITION|ABANDONED_REPARTITION")
+_OF_SPLIT = (
+    "jobs/state.py was splitting the state and was broken off: repeat it with the same --partitions, then start the "
+    "job."
+)
 _NAMED = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([\w$]+(?:Error|Exception)): (?!Traceback)(.*\S)", re.MULTILINE)
 _QUERY = "=== Streaming Query ==="
 
@@ -24,8 +30,19 @@ def in_words(failure: Exception) -> str:
     if not isinstance(failure, StreamingQueryException):
         return f"Spark cannot run the job: {first_line(failure)}\n{_LOG}"
     cause = _cause(str(failure).partition(_QUERY)[0])
+    if cause.startswith(_STATE):
+        return f"{cause.removeprefix(_STATE)}\n{_LOG}"
+    if SPLIT_BROKEN_OFF.search(cause):
+        return f"{cause}\n{_OF_SPLIT} {_LOG}"
     remedy = _OF_DAMAGE if _DAMAGE.search(cause) else _OF_GOING_ON
     return f"the query failed: {cause}\n{remedy} {_LOG}"
+
+
+def is_refused(failure: Exception) -> bool:
+    """Whether a query has failed for what no other start gets over: state of another version, or a split half done."""
+    cause = _cause(str(failure).partition(_QUERY)[0])
+    is_of_query = isinstance(failure, StreamingQueryException)
+    return is_of_query and (cause.startswith(_STATE) or SPLIT_BROKEN_OFF.search(cause) is not None)
 
 
 def _cause(story: str) -> str:

@@ -12,7 +12,7 @@ from headgate.engines.stops import STOPPED as STOPPED  # noqa: PLC0414
 from headgate.engines.stops import WRONG as WRONG  # noqa: PLC0414
 from headgate.engines.stops import Stopped, broken_off_by_signals
 from headgate.errors import HeadgateError
-from headgate.spark.failures import SPARK_ERRORS, in_words
+from headgate.spark.failures import SPARK_ERRORS, in_words, is_refused
 
 FAILED = 1
 
@@ -50,7 +50,9 @@ def ended(say: Callable[[str], None], what: str, *, once: bool, used_up: bool, b
 
 
 def exit_status(name: str, work: Callable[[], int]) -> int:
-    """What `work` returns; with a line that says why, WRONG for options, conf or input, FAILED if Spark failed."""
+    """What `work` returns; with a line that says why, WRONG for options, conf, input or a
+    checkpoint that it cannot go on with, FAILED if Spark failed.
+    """
     try:
         return work()
     except HeadgateError as error:
@@ -60,7 +62,7 @@ def exit_status(name: str, work: Callable[[], int]) -> int:
         if (stopped := _stop_behind(error)) is not None:
             raise stopped from None
         sys.stderr.write(f"{name}: {in_words(error)}\n")
-        return FAILED
+        return WRONG if is_refused(error) else FAILED
 
 
 def _stop_behind(error: BaseException) -> Stopped | None:

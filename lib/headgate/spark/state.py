@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.cache.stored.state_report import are_of_caches, cache_report
 from headgate.errors import StateError
-from headgate.spark.failures import SPARK_ERRORS, first_line
+from headgate.spark.failures import SPARK_ERRORS, SPLIT_BROKEN_OFF, first_line
 from headgate.spark.session import prepare_checkpoint
 from headgate.throttle.state_report import state_report
 
@@ -39,9 +39,12 @@ def repartition(spark: SparkSession, checkpoint: str, partitions: int) -> None:
     try:
         spark._streamingCheckpointManager.repartition(checkpoint, partitions)
     except SPARK_ERRORS as error:
+        is_half_done = SPLIT_BROKEN_OFF.search(str(error))
+        remedy = (
+            "Repeat that split first" if is_half_done else "Stop the job with SIGTERM, after its batch, and try again"
+        )
         raise StateError(
-            f"the state in {checkpoint} cannot be split into {partitions} parts: {first_line(error)}. Stop the job "
-            "with SIGTERM, after its batch, and try again"
+            f"the state in {checkpoint} cannot be split into {partitions} parts: {first_line(error)}. {remedy}"
         ) from error
 
 
