@@ -341,7 +341,8 @@ def test_the_shipped_file_and_the_page_are_made_of_the_settings() -> None:
 
 
 def test_a_file_whose_name_is_nearly_that_of_a_conf_file_is_told_of(tmp_path) -> None:
-    for name in ("resource_groups.json", "policy.json", "Broker.conf", "cluster.json", "cluster.toml", "spark-defaults.conf"):
+    of_others = ("cluster.toml", "spark-defaults.conf")
+    for name in ("resource_groups.json", "policy.json", "Broker.conf", "cluster.json", *of_others):
         (tmp_path / name).write_text("{}")
     read = "allowed: headgate.toml, broker.conf, policies.json, resource-groups.json"
     meant = {
