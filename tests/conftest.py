@@ -20,8 +20,9 @@ import headgate.core
 from certificates import certificates
 from examples import WHOLE
 from headgate.engines.kernel_units import CACHE, DISPATCH, PROTOCOL, PUBLISH, QUOTAS, load_units
+from stub_store import no_store
 
-__all__ = ["certificates"]
+__all__ = ["certificates", "no_store"]
 
 CORE = Path(headgate.core.__file__).parent
 COMPILED = "headgate/compiled"

@@ -25,14 +25,15 @@ from headgate.replay.arguments import add_replay_arguments
 from headgate.service.arguments import add_serve_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
 from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
-from headgate.stores import check_reachable
+from headgate.stores import check_reachable, is_away
 from headgate.tryout.arguments import add_try_arguments
 from headgate.why.arguments import add_why_arguments
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[Any]
 
-EXIT_ERROR = 2
+EXIT_AWAY, EXIT_ERROR = 1, 2
+"""Away: an object store does not answer, so another start may do."""
 EXIT_STOPPED = 130
 """Of a process that Ctrl-C ended before it had anything to show."""
 
@@ -52,7 +53,10 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; an error that headgate raises on purpose prints its message alone and gives 2."""
+    """Run one subcommand; an error that headgate raises on purpose prints its message alone and gives 2.
+
+    Where it is that an object store does not answer, 1.
+    """
     if argv is None:  # the process is ours
         sys.meta_path.insert(0, _WithoutPandas())
     parser = Parser(prog="headgate", description="Quotas and throttling for messaging clusters.")
@@ -71,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_ERROR
     except HeadgateError as error:
         print(f"headgate: {error}", file=sys.stderr)
-        return EXIT_ERROR
+        return EXIT_AWAY if is_away(error) else EXIT_ERROR
     except KeyboardInterrupt:
         print("headgate: stopped", file=sys.stderr)
         return EXIT_STOPPED

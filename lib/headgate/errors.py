@@ -19,9 +19,11 @@ class Mistakes:
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """An error that headgate raises in the block is kept, and the block ends there."""
+        """An error that headgate raises in the block is kept, and the block ends there; AwayError is raised at once."""
         try:
             yield
+        except AwayError:  # nobody can tell what else is wrong
+            raise
         except HeadgateError as error:
             self._found.append(error)
 
@@ -93,6 +95,10 @@ class ConfError(HeadgateError):
 
 class InputError(HeadgateError):
     """The input as a whole cannot be read (missing path, unknown format). Single bad rows are dead letters instead."""
+
+
+class AwayError(InputError):
+    """An object store does not answer: what was asked of it may be right, and a later start may find it."""
 
 
 class StateError(HeadgateError):

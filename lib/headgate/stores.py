@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.errors import InputError
+from headgate.errors import AwayError, HeadgateError, InputError
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -36,6 +36,13 @@ _OF_OTHERS = {
 }
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
+_OF_STORE = re.compile(r"AWS Error|Generic \w+ error|Error performing [A-Z]+ https?:")
+_AWAY = re.compile(
+    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|SLOW_DOWN|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|HTTP status 5\d\d|"
+    r"connection refused|error sending request|timed out|\btimeout\b|^\W*5\d\d [A-Z]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_RIGHT_TO_WRITE = re.compile(r"Error performing (?:PUT|POST|DELETE) .*<Code>AccessDenied</Code>", re.DOTALL)
 _PREFIX = "Generic "
 """With which delta-rs begins what it says of a store, on a line that says no more."""
 
@@ -77,16 +84,21 @@ def check_address(place: str, option: str) -> None:
 
 
 def check_reachable(place: str, option: str) -> None:
-    """Raise InputError for a place on a store whose bucket is not there or does not answer; disks pass."""
+    """Raise InputError for a place on a store whose bucket is not there or refuses, AwayError for a store that does not
+    answer; disks pass.
+    """
     check_address(place, option)
     if not is_stored(place):
         return
+    import pyarrow.fs as pafs  # noqa: PLC0415  heavy
+
     try:
         files, root = file_system(place, _FIRST_ATTEMPTS)
+        # A list of nothing: other than the next request, it is answered with words where it is refused.
+        files.get_file_info(pafs.FileSelector(f"{root}/.headgate", allow_not_found=True))
         found = files.get_file_info(root.partition("/")[0])
-        files.get_file_info(root)
     except (OSError, ValueError) as error:
-        raise InputError(f"{option}: {place} cannot be reached: {said(error)}; {_REMEDY}") from error
+        raise _unreached(f"{option}: {place}", error) from error
     if found.type.name == "NotFound":
         raise InputError(f"{option}: {place}: there is no bucket {root.partition('/')[0]}; create it, or correct it")
 
@@ -95,6 +107,31 @@ _REMEDY = (
     "check the address, the store's endpoint and the credentials in the environment, profile or role (docs/deploy.md, "
     '"Object stores")'
 )
+
+
+def _unreached(what: str, error: Exception) -> InputError:
+    kind = AwayError if is_away(error) else InputError
+    return kind(f"{what} cannot be reached: {said(error)}; {_REMEDY}")
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error, or that of a library which it was raised from, says that a store does not answer: a connection
+    is refused, times out, or brings an error of the store's own.
+    """
+    if isinstance(error, HeadgateError):
+        return error.__cause__ is not None and is_away(error.__cause__)
+    return _is_of_store(error) and bool(_AWAY.search(_COLOURS.sub("", str(error))))
+
+
+def _is_of_store(error: BaseException) -> bool:
+    return bool(_OF_STORE.search(str(error)))
+
+
+def remedy(error: BaseException, otherwise: str) -> str:
+    """What to do about an error of a library where a store is its cause, else `otherwise`."""
+    if not _is_of_store(error):
+        return otherwise
+    return "grant these credentials the right to write there" if _NO_RIGHT_TO_WRITE.search(str(error)) else _REMEDY
 
 
 def _allowed() -> str:
@@ -287,11 +324,14 @@ class _Stored(Folder):
 
 
 def is_there(place: str) -> bool:
-    """Whether a file or a folder is at a place. Raises OSError."""
+    """Whether a file or a folder is at a place. Raises InputError where a store does not say."""
     if (local := local_path(place)) is not None:
         return local.exists()
     files, root = file_system(place)
-    return bool(files.get_file_info(root).type.name != "NotFound")
+    try:
+        return bool(files.get_file_info(root).type.name != "NotFound")
+    except OSError as error:
+        raise _unreached(place, error) from error
 
 
 @contextmanager

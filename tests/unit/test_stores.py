@@ -1,9 +1,25 @@
 """Addresses of object stores, without one: what is refused, what Spark is told, and what is said of an error."""
 
+import re
+
 import pytest
 
-from headgate.errors import InputError
-from headgate.stores import check_address, file_system, folder_at, hadoop_settings, joined, said
+from headgate.cli import main
+from headgate.cluster.schemas import OF_COLLECTOR
+from headgate.errors import AwayError, HeadgateError, InputError, Mistakes, TableError
+from headgate.spark.job import FAILED, WRONG, exit_status
+from headgate.stores import (
+    check_address,
+    check_reachable,
+    file_system,
+    folder_at,
+    hadoop_settings,
+    is_there,
+    joined,
+    said,
+)
+from headgate.tables.delta import Tables
+from stub_store import SECRET, refusing
 
 _OF_DELTA_RS = (
     "Generic S3 error\n          \x1b[31m↳\x1b[0m Error performing GET http://x/b?list-type=2 - non-2xx status code\n"
@@ -65,3 +81,77 @@ def test_what_is_written_appears_whole_and_what_is_gone_is_none(tmp_path):
     folder.remove("a")
     folder.remove("a")
     assert [] == folder.names()
+
+
+@pytest.mark.parametrize("command", [("sql", "s3a://b/o", "SHOW TABLES"), ("serve", "s3a://b/o", "--port", "0")])
+@pytest.mark.usefixtures("no_store")
+def test_a_command_ends_with_1_where_the_store_does_not_answer_and_says_so_in_one_line(command, capsys):
+    assert main(command) == 1
+    line = capsys.readouterr().err
+    assert re.match(r"headgate: .*s3a://b/o cannot be reached: .*NETWORK_CONNECTION.*; check the address,", line)
+    assert 1 == len(line.splitlines())
+    assert SECRET not in line
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "words"),
+    [
+        (503, "SlowDown", AwayError, "SLOW_DOWN"),
+        (500, "InternalError", AwayError, "INTERNAL_FAILURE"),
+        (502, "", AwayError, "HTTP status 502"),
+        (403, "SignatureDoesNotMatch", InputError, "SIGNATURE_DOES_NOT_MATCH during ListObjectsV2 operation: So it is"),
+        (403, "InvalidAccessKeyId", InputError, "INVALID_ACCESS_KEY_ID during ListObjectsV2 operation: So it is"),
+        (403, "AccessDenied", InputError, "ACCESS_DENIED during ListObjectsV2 operation: So it is"),
+        (404, "NoSuchBucket", InputError, "there is no bucket b"),
+    ],
+)
+def test_a_store_that_refuses_is_told_from_one_that_is_away(status, code, kind, words, monkeypatch):
+    with refusing(monkeypatch, status, code), pytest.raises(InputError, match=re.escape(words)) as raised:
+        check_reachable("s3a://b/o", "--output")
+    assert kind is raised.type
+
+
+def test_a_job_ends_with_1_where_a_table_is_away_and_with_2_where_the_store_refuses_it(monkeypatch, no_store):
+    def open_table():
+        Tables("s3a://b/o", OF_COLLECTOR)
+        return 0
+
+    assert FAILED == exit_status("job", open_table)
+    with refusing(monkeypatch, 403, "SignatureDoesNotMatch"):
+        assert WRONG == exit_status("job", open_table)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "only", "remedy"),
+    [
+        (403, "AccessDenied", "PUT", "grant these credentials the right to write there"),
+        (403, "SignatureDoesNotMatch", "", "check the address, the store's endpoint and the credentials"),
+        (404, "NoSuchBucket", "", "check the address, the store's endpoint and the credentials"),
+    ],
+)
+def test_where_the_store_refuses_a_table_no_new_folder_is_advised(status, code, only, remedy, monkeypatch):
+    with refusing(monkeypatch, status, code, only), pytest.raises(TableError, match=re.escape(remedy)) as raised:
+        Tables("s3a://b/o", OF_COLLECTOR)
+    assert "new folder" not in str(raised.value)
+
+
+def test_a_table_that_cannot_be_on_a_disk_has_the_advice_of_a_new_folder(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(TableError, match="give an --output to write to: a new folder"):
+        Tables(tmp_path / "file", OF_COLLECTOR)
+
+
+def test_a_store_that_goes_away_while_mistakes_are_looked_for_is_told_alone():
+    mistakes = Mistakes()
+    with mistakes.collected():
+        raise InputError("a mistake")
+    with pytest.raises(AwayError), mistakes.collected():
+        raise AwayError("the store is away")
+    with pytest.raises(HeadgateError, match=r"^a mistake$"):
+        mistakes.raise_all()
+
+
+def test_whether_something_is_there_is_an_error_of_headgate_where_the_store_refuses(monkeypatch):
+    refused = pytest.raises(InputError, match=r"s3a://b/o/enforced cannot be reached: .*ACCESS_DENIED")
+    with refusing(monkeypatch, 403, "AccessDenied"), refused:
+        is_there("s3a://b/o/enforced")

@@ -20,8 +20,8 @@ from headgate.conf.resource_groups import ResourceGroups, read_resource_groups
 from headgate.conf.settings import Settings
 from headgate.conf.settings_file import read_settings
 from headgate.core.quota.settings import QuotaSettings
-from headgate.errors import ConfError, InputError
-from headgate.stores import Folder, check_address, folder_at, folder_of, joined, local_path, said
+from headgate.errors import AwayError, ConfError, InputError
+from headgate.stores import Folder, check_reachable, folder_at, folder_of, joined, local_path, said
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
@@ -71,8 +71,10 @@ def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:
 def _check_folder(place: str, folder: Folder) -> None:
     path = local_path(place)
     try:
-        check_address(place, "--conf-dir")
+        check_reachable(place, "--conf-dir")
         is_folder = bool(folder.names()) if path is None else path.is_dir()
+    except AwayError:
+        raise
     except (OSError, InputError) as error:
         raise ConfError(
             [f"{place}: cannot be listed: {said(error)}; correct --conf-dir, or see to it that it can"]

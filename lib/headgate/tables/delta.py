@@ -12,7 +12,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.stores import said
+from headgate.stores import remedy, said
 from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, short_log
 from headgate.tables.retention import RULES, Kept
 from headgate.tables.sums import Sums
@@ -59,7 +59,7 @@ class Tables:
     @staticmethod
     def _opened(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> DeltaTable:
         """Raises TableError if no table can be there, or one with other columns is."""
-        remedy = "give an --output to write to: a new folder, or that of an earlier run with its whole _delta_log"
+        otherwise = "give an --output to write to: a new folder, or that of an earlier run with its whole _delta_log"
         try:
             table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=dict(properties))
             found = pa.schema(table.schema().to_arrow())
@@ -67,10 +67,11 @@ class Tables:
                 table.alter.add_columns(Schema.from_arrow(schema).fields[len(found) :])
                 found = schema
         except (DeltaError, OSError) as error:
-            raise TableError(f"the table {path} cannot be opened: {said(error)}; {remedy}") from error
+            raise TableError(f"the table {path} cannot be opened: {said(error)}; {remedy(error, otherwise)}") from error
         if found != schema:
             raise TableError(
-                f"the table {path} has the columns {', '.join(found.names)}, which are not those of headgate; {remedy}"
+                f"the table {path} has the columns {', '.join(found.names)}, which are not those of headgate; "
+                f"{otherwise}"
             )
         return table
 

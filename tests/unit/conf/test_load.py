@@ -33,7 +33,7 @@ from headgate.conf import (
     reference,
     unload_limits,
 )
-from headgate.errors import ConfError
+from headgate.errors import AwayError, ConfError
 from unit.conf.page import documented_defaults
 
 ROOT = Path(__file__).parents[3]
@@ -367,3 +367,9 @@ def _warnings(folder) -> list[str]:
         return list(load_conf(folder).warnings)
     except ConfError as error:
         return [*error.mistakes, *error.warnings]
+
+
+@pytest.mark.usefixtures("no_store")
+def test_a_store_that_does_not_answer_is_no_mistake_in_the_configuration():
+    with pytest.raises(AwayError, match=r"^--conf-dir: s3a://b/conf cannot be reached: .*NETWORK_CONNECTION"):
+        load_conf("s3a://b/conf")

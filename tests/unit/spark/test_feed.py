@@ -12,6 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from headgate.errors import StateError, TableError
 from headgate.spark.feed import Feed, fed_rows
+from headgate.spark.job import FAILED, WRONG, exit_status
+from headgate.stores import file_system
 from headgate.tables.query import query
 from headgate.tables.retention import RULES, Deleted, Kept, delete_old
 from headgate.throttle.schemas import CONTROL
@@ -318,3 +320,21 @@ def test_a_file_of_rows_that_cannot_be_read_is_an_error(table: str, checkpoint: 
 def test_a_checkpoint_that_cannot_hold_a_feed_is_refused(table: str, checkpoint_: str) -> None:
     with pytest.raises(StateError, match="--checkpoint: got"):
         Feed(table, CONTROL, checkpoint_)
+
+
+def test_a_table_that_goes_away_in_mid_run_ends_the_job_with_1_and_one_that_is_broken_with_2(
+    tmp_path: Path, no_store: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = Feed("s3a://b/o/control", CONTROL, str(tmp_path / "c"))
+
+    def fed() -> int:
+        feed.feed_beside()
+        return 0
+
+    feed._files, feed._root = file_system("s3a://b/o/control", 1)
+    assert exit_status("throttle", fed) == FAILED
+    assert "throttle: new rows of the table s3a://b/o/control cannot be read: " in capsys.readouterr().err
+    (tmp_path / "control" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "control" / "_delta_log" / f"{0:020d}.json").write_text("{")
+    feed._files, feed._root = file_system(str(tmp_path / "control"))
+    assert exit_status("throttle", fed) == WRONG

@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
-from headgate.stores import file_system, said
+from headgate.stores import file_system, remedy, said
 from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
 
 BY = "headgate.by"
@@ -244,7 +244,7 @@ def _refusal(location: str, done: str, error: Exception, remedy: str) -> TableEr
 
 
 def _opened(location: str, spec: TableSpec, epoch_ms: int | None) -> DeltaTable:
-    remedy = "give a place that can be written: a new one, or that of an earlier run"
+    otherwise = "give a place that can be written: a new one, or that of an earlier run"
     for attempt in range(1, _CREATE_ATTEMPTS + 1):
         try:
             return DeltaTable(location)
@@ -253,7 +253,7 @@ def _opened(location: str, spec: TableSpec, epoch_ms: int | None) -> DeltaTable:
                 absent = "start a job with this output once, which creates its tables, or correct the path"
                 raise _refusal(location, "opened", error, absent) from error
         except (DeltaError, OSError) as error:
-            raise _refusal(location, "opened", error, remedy) from error
+            raise _refusal(location, "opened", error, remedy(error, otherwise)) from error
         try:
             return DeltaTable.create(
                 location,
@@ -265,7 +265,7 @@ def _opened(location: str, spec: TableSpec, epoch_ms: int | None) -> DeltaTable:
             )
         except (DeltaError, OSError) as error:  # somebody else may just have created it
             if attempt == _CREATE_ATTEMPTS:
-                raise _refusal(location, "created", error, remedy) from error
+                raise _refusal(location, "created", error, remedy(error, otherwise)) from error
     raise AssertionError
 
 

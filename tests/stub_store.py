@@ -1,0 +1,74 @@
+"""Object stores that a unit test can have: one that does not answer, and one that refuses everything it is asked.
+
+A real one is in tests/s3_server.py, for integration tests alone.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from real_broker import free_ports
+
+SECRET = "only-this-test-knows"
+
+
+def at(patch: pytest.MonkeyPatch, port: int) -> None:
+    """From now on s3a:// is at this port of this machine."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        patch.delenv(name)
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "AKIDTEST",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+    }.items():
+        patch.setenv(name, value)
+
+
+@pytest.fixture
+def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing listens where the store should be."""
+    (port,) = free_ports(1)
+    at(monkeypatch, port)
+
+
+@contextmanager
+def refusing(patch: pytest.MonkeyPatch, status: int, code: str, only: str = "") -> Iterator[None]:
+    """A store that answers each request so; only: those with this method, and others as if the bucket were empty."""
+
+    class Refusal(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>So it is.</Message></Error>"
+            told = status
+            if only and self.command != only:
+                is_list = "list-type=2" in self.path
+                told = 200 if is_list else 404
+                name = "ListBucketResult" if is_list else "Error"
+                body = f"<?xml version='1.0'?><{name}>{'' if is_list else '<Code>NoSuchKey</Code>'}</{name}>"
+            self.send_response(told)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body.encode())
+
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer  # noqa: N815  as http.server calls them
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusal) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            at(patch, server.server_port)
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
