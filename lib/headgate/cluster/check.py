@@ -14,7 +14,7 @@ from headgate.cluster.schemas import OF_ENFORCER
 from headgate.conf.cluster import Client, load_cluster
 from headgate.core.clusters.ledger import Entry, operators
 from headgate.errors import ClusterError
-from headgate.stores import folder_at
+from headgate.stores import check_reachable, folder_at
 from headgate.tables.delta import Tables
 
 PROBLEMS = 1
@@ -24,11 +24,14 @@ PROBLEMS = 1
 def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     """Tell all of it; PROBLEMS if something is in the way.
 
-    Raises ConfError, and ClusterError without any broker, or if --output is of another cluster.
+    Raises ConfError, InputError where --output cannot be reached, and ClusterError without any broker, or if --output
+    is of another cluster.
     """
     conf = load_cluster(arguments.cluster)
+    if (output := arguments.output) is not None:
+        check_reachable(output, "--output")
     cluster, limits = cluster_of(conf), limits_of(conf)
-    name, output = cluster.name(), arguments.output
+    name = cluster.name()
     tell(f"cluster {name}, {conf.settings.kind}")
     tables = set[str]() if output is None else set(folder_at(output).names())
     if "broker_looks" in tables:

@@ -14,6 +14,7 @@ from headgate.conf import MetricsSettings
 from headgate.conf.cluster import load_cluster
 from headgate.core.clusters.demand import SECOND_US
 from headgate.metrics.endpoint import listening
+from headgate.stores import check_reachable
 from headgate.tables.delta import Tables
 
 _TOLD_EVERY_US = 60 * SECOND_US
@@ -22,6 +23,7 @@ _TOLD_EVERY_US = 60 * SECOND_US
 def collect(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     """Collect until a signal comes; a round that has begun is finished. Raises HeadgateError where it cannot begin."""
     conf = load_cluster(arguments.cluster)
+    check_reachable(arguments.output, "--output")
     series = CollectSeries()
     with stopped_by_signals() as stop, listening(MetricsSettings(port=arguments.metrics_port), series.registry):
         now_us = clock()

@@ -19,9 +19,9 @@ from headgate.conf.cluster import ClusterConf, load_cluster
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.pushes import Limit
 from headgate.core.clusters.shared_quota import NONE
-from headgate.errors import ClusterError
+from headgate.errors import ClusterError, TableError
 from headgate.metrics.endpoint import listening
-from headgate.stores import is_there
+from headgate.stores import check_reachable, is_away, is_there
 from headgate.tables.delta import Tables
 
 _LOOKED_EVERY_S = 0.5
@@ -29,12 +29,13 @@ _TOLD_EVERY_US = 60 * SECOND_US
 _RETRIED_US = 5 * SECOND_US
 _NAMED = 5
 LEFT = 1
-"""Exit status where limits could not be put back."""
+"""Exit status where limits could not be put back, or that could not be written down."""
 
 
 def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     """Enforce until a signal comes, then put everything back; or only tell what would be. Raises HeadgateError."""
     conf = load_cluster(arguments.cluster)
+    check_reachable(arguments.output, "--output")
     now_us = clock()
 
     def at_once(text: str) -> None:
@@ -64,6 +65,8 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
             raise
         except Exception as error:
             at_once(f"this process ends: {error}")
+            if is_away(error):
+                _go_without(ledger, at_once)
             _end(enforcer, ledger, arguments, at_once)
             raise
         return _end(enforcer, ledger, arguments, at_once)
@@ -83,14 +86,27 @@ def _check(arguments: argparse.Namespace, conf: ClusterConf, tell: Callable[[str
 
 
 def _end(enforcer: Enforcer, ledger: Ledger, arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
-    """Put everything back, unless it is to be kept, and give the lease back."""
+    """Put everything back, unless it is to be kept, and give the lease back.
+
+    Where the table cannot be written, limits are put back all the same. Raises TableError where none are to be.
+    """
     if arguments.keep:
         tell(f"limits stay at {enforcer.open} places; headgate enforce --release puts them back")
-        status = 0
-    else:
+        ledger.end()
+        return 0
+    try:
         status = _released(enforcer, "released", tell)
-    ledger.end()
+        ledger.end()
+    except TableError as error:
+        tell(str(error))
+        _go_without(ledger, tell)
+        status = _released(enforcer, "released", tell) or LEFT
     return status
+
+
+def _go_without(ledger: Ledger, tell: Callable[[str], None]) -> None:
+    ledger.go_without()
+    tell("what is put back is not written down: the next start, or headgate enforce --release, does that")
 
 
 def _shadow(

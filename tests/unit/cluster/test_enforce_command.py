@@ -7,11 +7,14 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from headgate.cluster import enforce_command
 from headgate.cluster.arguments import add_enforce_arguments
 from headgate.cluster.brokers import BrokerLook
+from headgate.cluster.check import check
 from headgate.cluster.collect import Collector
+from headgate.cluster.collect_command import collect
 from headgate.cluster.schemas import COUNTERS, OF_COLLECTOR
 from headgate.core.clusters.counters import Counters, Reading
 from headgate.core.clusters.demand import SECOND_US
@@ -19,9 +22,10 @@ from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
-from headgate.errors import ClusterError, EndpointError
+from headgate.errors import AwayError, ClusterError, EndpointError, InputError, TableError
 from headgate.quota.tables.opened import opened_config
 from headgate.tables.delta import Tables
+from stub_store import refusing
 from unit.cluster.enforced_cluster import DEAD, EnforcedCluster, text
 
 CONF = """[cluster]
@@ -332,3 +336,76 @@ def test_a_collector_does_not_go_on_before_its_last_counters(started):
     tables.extend("counters", pa.Table.from_pylist([later], COUNTERS))
     with pytest.raises(ClusterError, match="the last look in --output is 2 s ahead of this machine's clock"):
         Collector(started, tables, "c", lambda: started.cluster.now_us)
+
+
+OPTIONS = {"metrics_port": 0, "release": False, "apply": False, "shadow": False, "keep": False, "fail_closed": False}
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [(collect, {}), (check, {}), *((enforce_command.enforce, {name: True}) for name in ("apply", "release", "shadow"))],
+)
+def test_a_store_that_is_away_and_one_that_refuses_are_told_before_the_cluster_is_asked(
+    command, given, tmp_path, monkeypatch, no_store
+):
+    (tmp_path / "cluster.toml").write_text(CONF)
+    arguments = argparse.Namespace(cluster=str(tmp_path / "cluster.toml"), output="s3a://b/o", **OPTIONS | given)
+    with pytest.raises(AwayError, match=r"^--output: s3a://b/o cannot be reached: "):
+        command(arguments, print)
+    with (
+        refusing(monkeypatch, 403, "SignatureDoesNotMatch"),
+        pytest.raises(InputError, match=r"cannot be reached: .*SIGNATURE_DOES_NOT_MATCH"),
+    ):
+        command(arguments, print)
+    with (
+        refusing(monkeypatch, 404, "NoSuchBucket"),
+        pytest.raises(InputError, match="there is no bucket b; create it"),
+    ):
+        command(arguments, print)
+
+
+def away(tables, name, *_):
+    """What Tables have of a table on a store that does not answer."""
+    with tables._read(name):
+        DeltaTable(f"s3a://b/o/{name}")
+
+
+NOT_WRITTEN = "what is put back is not written down: the next start, or headgate enforce --release, does that"
+
+
+@pytest.mark.usefixtures("no_store")
+def test_where_the_tables_go_away_limits_are_put_back_and_the_next_release_writes_that_down(started, monkeypatch):
+    started.cluster.limits.set["acme/b/in"] = text(5000)
+    before = dict(started.cluster.limits.set)
+
+    with monkeypatch.context() as meanwhile:
+
+        def go_away():
+            meanwhile.setattr(Tables, "version", away)
+
+        with pytest.raises(TableError, match="cannot be read: "):
+            started.run("--apply", s4=go_away)
+    assert started.said[-2:] == [NOT_WRITTEN, "put back at 2 of 2 places"]
+    assert started.cluster.limits.set == before
+    assert [] == started.cluster.rows("released")
+
+    assert started.run("--release", seconds=0) == 0
+    assert "put back at 2 of 2 places" in started.said
+    assert started.cluster.limits.set == before
+    assert 2 == len(started.cluster.rows("released"))
+
+
+@pytest.mark.usefixtures("no_store")
+def test_where_the_table_is_away_at_the_end_limits_are_put_back_and_the_next_start_goes_on(started, monkeypatch):
+    with monkeypatch.context() as meanwhile:
+
+        def go_away():
+            meanwhile.setattr(Tables, "append_to", away)
+
+        assert started.run("--apply", s4=go_away) == enforce_command.LEFT
+    assert started.said[-2:] == [NOT_WRITTEN, "put back at 2 of 2 places"]
+    assert started.cluster.limits.set == {}
+
+    assert started.run("--apply") == 0
+    assert {} == started.cluster.limits.set
+    assert 2 == len(started.cluster.rows("released"))
