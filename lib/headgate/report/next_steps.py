@@ -1,6 +1,5 @@
 """What to run next, once it is known who was throttled: commands with names and times filled in."""
 
-import shlex
 from collections.abc import Iterator
 
 from headgate.quota.usage.topic_view import tenant_name
@@ -35,22 +34,22 @@ def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str,
     most = min(held, key=lambda row: (culprit is None or row.name != culprit.name, row.is_victim), default=None)
     if most is None or most.first is None or most.last is None:
         of_reads, question = (" of reads that were held back", _OF_READS) if held_back(tables) else ("", QUESTION)
-        yield f'Try{of_reads}: {command()} sql {output} "{question}"'
+        yield f'Try{of_reads}: {command("sql", output)} "{question}"'
         return
     name, at, when = plain(most.name), most.worst or most.first, "at its worst second"
     if culprit is not None and most.name == culprit.name:
         at, when = culprit.at, f"when {name} sent most above its share"
     where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
     yield f"\nWhat to run next, about {name}{under}: who used what {when}, and {name}'s topics"
-    yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}"
-    yield f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"'
+    yield f"  {command('usage', shared)} --by tenant --epochs 1 --at {zulu(at)}"
+    yield f'  {command("sql", output)} "{_TOPICS_OF.format(where)}"'
     if victim is not None and victim is not most and victim.worst not in {None, at}:
         other = plain(victim.name)
         yield f"and about {other}, a victim: who used what {other} lacked at its worst second"
-        yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}"
+        yield f"  {command('usage', shared)} --by tenant --epochs 1 --at {zulu(victim.worst)}"
     asked = (victim or most).name
     topic = next((row for row in throttling.topics if tenant_name(row.name) == asked), None)
     if topic is not None and topic.first is not None and topic.last is not None:
         span = f"--from {zulu(topic.first)} --to {zulu(topic.last)}"
         yield f"and why {plain(topic.name)} was held, and what would have helped"
-        yield f"  {command()} why {shlex.quote(plain(topic.name))} {output} {span}"
+        yield f"  {command('why', plain(topic.name), output)} {span}"

@@ -1,6 +1,7 @@
 """What the screens of all jobs share: the console, whole lines, names that cannot command the terminal."""
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -76,7 +77,7 @@ class Screen:
             self.say(f"  {problem.rows:,} x {plain(problem.reason)}")
             self.say(f"      as in {plain(problem.example)}")
         rest = (
-            f'{command()} sql {output} "{ALL}"' if output is not None else "--output DIR keeps the table dead_letters"
+            f'{command("sql", output)} "{ALL}"' if output is not None else "--output DIR keeps the table dead_letters"
         )
         self.say(f"  all of them: {rest}")
 
@@ -101,9 +102,12 @@ def empty_table(title: str) -> Table:
     return Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
 
 
-def command() -> str:
-    """How the command headgate was called, or can be: the launchers leave that in HEADGATE_COMMAND."""
-    return os.environ.get("HEADGATE_COMMAND") or "headgate"
+def command(*arguments: str) -> str:
+    """How the command headgate was called, or can be: the launchers leave that in HEADGATE_COMMAND.
+
+    arguments: what follows, quoted for a shell where it has to be.
+    """
+    return " ".join([os.environ.get("HEADGATE_COMMAND") or "headgate", *map(shlex.quote, arguments)])
 
 
 def zulu(time: datetime) -> str:

@@ -155,10 +155,11 @@ class ThrottleScreen(Screen):
         elif not has_rows:
             self.say(f"Nothing is in {source}: give an input with rows, in the right --format")
         if limits_changed and has_rows:
+            trial = command("try", source, "--conf-dir", conf_dir)
             self.say(
                 f"The conf files have changed, and {source} has nothing new: the tables under {ended.output} are of "
                 "the limits before, and say nothing of the new ones. To see what these do to the same traffic, give "
-                f"another --output, or run {command()} try {source} --conf-dir {conf_dir}; {command()} replay compares "
+                f"another --output, or run {trial}; {command()} replay compares "
                 "several conf folders."
             )
         return True
@@ -231,7 +232,7 @@ class ThrottleScreen(Screen):
         if not any(row.fault.has_parts for one in tried for row in one.tenants if row.is_held):
             return
         more = (
-            f"; {command()} usage {output} --by tenant --epochs 1 --at TIME has those of one second" if output else ""
+            f"; {command('usage', output)} --by tenant --epochs 1 --at TIME has those of one second" if output else ""
         )
         self.say(
             "Percentages are of the excess (what had come above a fair share of the limiter and was not worked off "

@@ -310,7 +310,7 @@ class TryScreen(Screen):
             return
         for one in tried:
             folder = output_of(output, one.name, len(tried))
-            self.say(f"\nTables (Delta) are under {folder}: {command()} tables {folder}")
+            self.say(f"\nTables (Delta) are under {folder}: {command('tables', folder)}")
 
 
 def output_of(output: str, name: str, confs: int) -> str:

@@ -1,5 +1,6 @@
 """The input and the output of a trial: is it there, in which format, and is it small enough for one process."""
 
+import shlex
 from typing import NamedTuple
 
 from headgate.rows.listing import STDIN, check_size
@@ -19,5 +20,5 @@ class Source(NamedTuple):
 def check_patience(path: str, format_: str) -> None:
     """Raise InputError for a trace that takes one process too long, with the command that fits it."""
     if path != STDIN:
-        job = f"./spark-submit.sh jobs/throttle.py --input {path} --format {format_} --output DIR --once"
+        job = f"./spark-submit.sh jobs/throttle.py --input {shlex.quote(path)} --format {format_} --output DIR --once"
         check_size("PATH", path, format_, MOST_MIB, f"run the job, which uses several cores and machines: {job}")

@@ -12,6 +12,7 @@ from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.quota.groups import Dimension
 from headgate.quota.usage.share_courses import BrokerCourse, QuotaCourse
+from headgate.report.bad_rows import Problem
 from headgate.report.next_steps import QUESTION
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import Ended, ThrottleScreen
@@ -508,3 +509,13 @@ def test_the_command_is_named_as_it_was_called(tmp_path, monkeypatch):
     screen.end(ended(empty_tables(tmp_path)))
 
     assert 'Try: /opt/headgate/headgate sql out "' in file.getvalue()
+
+
+def test_commands_are_quoted_for_a_shell(tmp_path):
+    screen, file = screen_of(1, terminal=False)
+    screen.end(ended(empty_tables(tmp_path), "s3a://quotas/odd job/mü=1%x"))
+    screen.bad_rows([Problem(2, "not JSON", "{")], "a b")
+
+    said = file.getvalue()
+    assert """Try: headgate sql 's3a://quotas/odd job/mü=1%x' "SELECT""" in said
+    assert """all of them: headgate sql 'a b' "SELECT""" in said

@@ -1,6 +1,5 @@
 """The replay job's screen: what it is about to do, what the trace holds, and the confs side by side at the end."""
 
-import shlex
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -71,7 +70,7 @@ class ReplayScreen(Screen):
         output = replayed.tables.output
         self.say(f"\nReport: {report}")
         self.say(f"Tables (Delta): {output}/replay_groups  replay_tenants  replay_seconds  replay_limits  dead_letters")
-        trial = f"{command()} try {shlex.quote(self._place)} --conf-dir {shlex.quote(self._folder)}"
+        trial = command("try", self._place, "--conf-dir", self._folder)
         self.say(f"Tenants and topics, and whose fault it is, if all rows are in one order of event_time: {trial}")
         self.say(f"The smallest limits that would do, by topic and tenant: {trial} --recommend DIR")
 
