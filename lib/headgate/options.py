@@ -7,9 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from headgate.errors import InputError
 from headgate.places import check_there
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
+from headgate.stores import check_address, without_slashes
 
 GUESSES = {
     "try": "compare diff dry-run explain recommend run simulate test what-if whatif",
@@ -26,7 +28,11 @@ GUESSES = {
     "list": "ls",
 }
 """What people call a command, or an action of one, that has another name here."""
+PLACES = ("path", "input", "output", "checkpoint", "conf_dir", "recommend", "group_table", "attachment_table")
+"""Names of arguments that may be addresses of stores."""
 LAST_PORT = 65_535
+WRONG = 2
+"""Exit status for an argument that cannot be meant, as argparse has it."""
 _ALIKE, _ALIKE_OPTION = 0.5, 0.6
 """`try` for `trie`, but not --help for --inpt: both have dashes."""
 _NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
@@ -35,7 +41,8 @@ _NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTAL
 class Parser(argparse.ArgumentParser):
     """Of a command and all below it, or a job: what does not exist is told with the nearest that does.
 
-    Options are spelled whole, so that a new one changes the meaning of none.
+    Options are spelled whole, so that a new one changes the meaning of none. An address of a store is checked here, for
+    all commands and jobs, and has no slash at its end from here on.
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -46,7 +53,21 @@ class Parser(argparse.ArgumentParser):
         known, unread = super().parse_known_args(args, namespace)
         if unread:
             self._tell_unread(unread, takes_input=hasattr(known, "input"))
+        for action in self._actions:
+            given = getattr(known, action.dest, None)
+            if action.dest in PLACES and isinstance(given, str | list):
+                option = next(iter(action.option_strings), action.dest.upper())
+                places = [self._place(one, option) for one in ([given] if isinstance(given, str) else given)]
+                setattr(known, action.dest, places[0] if isinstance(given, str) else places)
         return known, unread
+
+    def _place(self, given: str, option: str) -> str:
+        """In one line, as a command or a job says all that is wrong with places."""
+        try:
+            check_address(given, option)
+        except InputError as error:
+            self.exit(WRONG, f"{self.prog.partition(' ')[0]}: {error}\n")
+        return without_slashes(given)
 
     def error(self, message: str) -> NoReturn:
         """End the process with the message."""

@@ -36,11 +36,7 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
     for option, place in places.items():
         if files or option != "--input":
             check_address(place, option)
-    if escape := _ESCAPE.search(str(local_path(output) or output)):
-        raise InputError(
-            f"--output: got {output}, where {escape[0]} in the path reads as another character to delta-rs; give a "
-            "folder without it"
-        )
+    _check_escape(output, "--output")
     for option in ("--output", "--checkpoint"):
         if files and _holds(input_, places[option]):
             raise InputError(
@@ -50,6 +46,14 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
     for option, place in places.items():
         if files or option != "--input":
             check_reachable(place, option)
+
+
+def _check_escape(output: str, option: str) -> None:
+    if escape := _ESCAPE.search(str(local_path(output) or output)):
+        raise InputError(
+            f"{option}: got {output}, where {escape[0]} in the path reads as another character to delta-rs; give a "
+            "folder without it"
+        )
 
 
 def check_there(input_: str, option: str) -> None:
@@ -72,7 +76,8 @@ def check_checkpoint(place: str) -> None:
 
 
 def check_new(output: str, option: str = "--output") -> None:
-    """Raise InputError for an output folder that holds anything, or cannot be made on this machine; nothing is made.
+    """Raise InputError for an output folder that holds anything, that delta-rs would look for elsewhere, or that cannot
+    be made on this machine; nothing is made.
 
     option: how it was given.
     """
@@ -83,6 +88,7 @@ def check_new(output: str, option: str = "--output") -> None:
     if place is None:
         _check_new_stored(output, option)
         return
+    _check_escape(output, option)
     try:
         if place.exists() and not place.is_dir():
             raise InputError(f"{option}: {output} is a file; {allowed}")

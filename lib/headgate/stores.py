@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from headgate.errors import AwayError, HeadgateError, InputError
 
@@ -34,6 +35,11 @@ _OF_OTHERS = {
     "az": "abfss",
     "azure": "abfss",
 }
+_READ = ("--input", "PATH")
+"""Options with what Spark and pyarrow read: to them % is a character, and Spark has patterns with ?."""
+_MISREAD = (re.compile("%[0-9A-Fa-f]{2}|[#?]"), "#, ? and % before two hexadecimal digits")
+_MISREAD_IN_INPUT = (re.compile("#"), "#")
+"""What delta-rs takes for another character, or for the end of the path: it would write and read elsewhere."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
 _OF_STORE = re.compile(r"AWS Error|Generic \w+ error|Error performing [A-Z]+ https?:")
@@ -64,17 +70,34 @@ def is_stored(place: str) -> bool:
     return scheme_of(place) in {*SCHEMES, *_OF_OTHERS}
 
 
+def without_slashes(place: str) -> str:
+    """An address of a store without slashes at its end; any other place as it is."""
+    return place.rstrip("/") if is_stored(place) and place.partition("://")[2].strip("/") else place
+
+
 def check_address(place: str, option: str) -> None:
-    """Raise InputError for an address of a store that Spark, delta-rs and pyarrow would not all understand."""
-    scheme = scheme_of(place)
+    """Raise InputError for an address of a store that Spark, delta-rs and pyarrow would not all understand alike.
+
+    option: how it was given.
+    """
     if not is_stored(place):
         return
-    if scheme in _OF_OTHERS:
-        meant = f"{_OF_OTHERS[scheme]}:{place.partition(':')[2]}"
+    scheme = _OF_OTHERS.get(scheme_of(place), scheme_of(place))
+    if not place.startswith(f"{scheme}:"):
+        meant = f"{scheme}:{place.partition(':')[2]}"
         raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {meant}")
     bucket, _, key = place.partition("://")[2].partition("/")
-    if not bucket or "" in key.rstrip("/").split("/")[:-1]:
-        raise InputError(f"{option}: got {place}; allowed is {scheme}://BUCKET/FOLDER without empty names; correct it")
+    *above, last = key.rstrip("/").split("/")
+    if not bucket or {"", ".", ".."} & set(above) or last in {".", ".."}:
+        raise InputError(
+            f"{option}: got {place}; allowed is {scheme}://BUCKET/FOLDER without empty names, . and ..; correct it"
+        )
+    misread, without = _MISREAD_IN_INPUT if option in _READ else _MISREAD
+    if found := misread.search(place):
+        raise InputError(
+            f"{option}: got {place}, where {found[0]} reads as something else to delta-rs; allowed is an address "
+            f"without {without}; give another, or rename the folder"
+        )
     endpoint = os.environ.get(ENDPOINT, "")
     if scheme == "s3a" and endpoint.startswith("http://") and os.environ.get(ALLOW_HTTP, "").lower() != "true":
         raise InputError(
@@ -148,6 +171,11 @@ def file_system(place: str, attempts: int = _ATTEMPTS) -> tuple["pafs.FileSystem
         return _s3(os.environ.get(ENDPOINT), attempts), place.partition("://")[2].rstrip("/")
     files, root = pafs.FileSystem.from_uri(place)
     return files, root.rstrip("/")
+
+
+def file_system_of(table_uri: str) -> tuple["pafs.FileSystem", str]:
+    """The same of a table by its `DeltaTable.table_uri`, where delta-rs encodes characters as in a URL."""
+    return file_system(unquote(table_uri) if scheme_of(table_uri) == "s3a" else table_uri)
 
 
 @cache

@@ -18,7 +18,10 @@ from headgate.cli import main
 from headgate.conf import load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.spark.feed import Feed
+from headgate.stores import folder_at
 from headgate.tables.delta import Tables
+from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import SCHEMAS
 from headgate.trace import write_trace
 from integration.processes import ROOT, UNAVAILABLE, kill_when, options, run_job
@@ -108,6 +111,20 @@ def test_of_writers_at_once_none_loses_a_commit(at_store: Store) -> None:
     assert [(writer, number) for writer in range(WRITERS) for number in range(COMMITS)] == sorted(found)
 
 
+def test_names_that_a_url_encodes_are_those_of_the_folders(at_store: Store) -> None:
+    """What is read past delta-rs is read where delta-rs wrote it."""
+    output = at_store.address("odd job/mü=1%x")
+    tables = Tables(output, {"control": CONTROL})
+    feed = Feed(f"{output}/control", CONTROL, f"{output}/checkpoint")
+    feed.begin()
+    row = dict.fromkeys(CONTROL.names) | {"name": "a", "written_at": 1}
+    tables.extend("control", pa.Table.from_pylist([row], CONTROL))
+    feed.feed()
+    assert [f"{1:020d}.txt"] == folder_at(feed.place).names()
+    found = at_store.names("odd job")
+    assert all(name.startswith(f"{BUCKET}/odd job/mü=1%x/") for name in found), found
+
+
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What a command says that ends well."""
     status = main(list(arguments))
@@ -130,14 +147,15 @@ def test_commands_say_of_an_output_there_what_they_say_of_it_here(
     for arguments in (
         ("sql", "OUTPUT", "SELECT topic, count(*) AS marks FROM marks GROUP BY topic ORDER BY topic"),
         ("sql", "OUTPUT", "SHOW TABLES"),
+        ("tables", "OUTPUT"),
         ("usage", "OUTPUT", "--by", "tenant"),
         ("why", topic, "OUTPUT"),
     ):
-        of_here, of_there = (
-            printed(capsys, *(output if part == "OUTPUT" else part for part in arguments)).replace(output, "OUTPUT")
-            for output in (here, calm)
+        of_here, of_there, with_slash = (
+            printed(capsys, *(given if part == "OUTPUT" else part for part in arguments)).replace(output, "OUTPUT")
+            for output, given in ((here, here), (calm, calm), (calm, f"{calm}/"))
         )
-        assert of_here == of_there
+        assert of_here == of_there == with_slash
         assert of_here.strip()
 
 
@@ -179,6 +197,8 @@ WRONG = {
     "bucket": ({}, "s3a://no-such-bucket/calm", 2, "there is no bucket no-such-bucket"),
     "endpoint": ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, f"s3a://{BUCKET}/scene/calm", 1, "cannot be reached"),
     "scheme": ({}, f"s3://{BUCKET}/scene/calm", 2, "give s3a://"),
+    "case": ({}, f"S3A://{BUCKET}/scene/calm", 2, "give s3a://"),
+    "fragment": ({}, f"s3a://{BUCKET}/scene/calm#1", 2, "where # reads"),
 }
 
 

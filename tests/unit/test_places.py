@@ -6,7 +6,7 @@ import re
 import pytest
 
 from headgate.errors import InputError, StateError
-from headgate.places import check_checkpoint, check_places, check_writable, sole_use
+from headgate.places import check_checkpoint, check_new, check_places, check_writable, sole_use
 from soak import Disk
 
 
@@ -48,6 +48,13 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
 )
 def test_other_places_are_taken(places):
     check_places(*places, files=True)
+
+
+@pytest.mark.parametrize("output", ["a%20b", "s3a://b/a%20b"])
+def test_a_new_output_that_delta_rs_would_make_elsewhere_is_refused(output, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"^--output: got {output}, where %20 "):
+        check_new(output)
 
 
 def test_the_name_of_a_topic_is_no_folder():

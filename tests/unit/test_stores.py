@@ -12,11 +12,13 @@ from headgate.stores import (
     check_address,
     check_reachable,
     file_system,
+    file_system_of,
     folder_at,
     hadoop_settings,
     is_there,
     joined,
     said,
+    without_slashes,
 )
 from headgate.tables.delta import Tables
 from stub_store import SECRET, refusing
@@ -39,6 +41,72 @@ def test_plain_http_to_a_store_has_to_be_asked_for(monkeypatch):
         check_address("s3a://b/o", "--output")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
     check_address("s3a://b/o", "--output")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (
+            "s3a://b/a%20b",
+            "where %20 reads as something else to delta-rs; allowed is an address without #, ? and % before",
+        ),
+        ("s3a://b/a%c3b/d", "where %c3 reads"),
+        ("s3a://b/a#b", "where # reads"),
+        ("gs://b/a?b", "where ? reads"),
+        ("S3A://b/a", "allowed are s3a://, abfss://, gs://; give s3a://b/a"),
+        ("S3://b/a", "allowed are s3a://, abfss://, gs://; give s3a://b/a"),
+        ("s3a:///a", "allowed is s3a://BUCKET/FOLDER"),
+        ("s3a://b/a/../c", "allowed is s3a://BUCKET/FOLDER without empty names, . and .."),
+        ("s3a://b/.", "allowed is s3a://BUCKET/FOLDER without empty names, . and .."),
+        ("s3a://b//a", "allowed is s3a://BUCKET/FOLDER without empty names, . and .."),
+    ],
+)
+def test_an_address_that_does_not_mean_the_same_to_all_who_read_it_is_refused(place, said):
+    with pytest.raises(InputError, match=re.escape(f"--output: got {place}") + "[,;] " + re.escape(said)):
+        check_address(place, "--output")
+
+
+@pytest.mark.parametrize(
+    ("place", "option"),
+    [
+        ("s3a://b", "--output"),
+        ("s3a://b/", "--output"),
+        ("s3a://b/odd job/mü=1%x/.hidden", "--output"),
+        ("s3a://b/hour=10%3A00/part-?.json", "--input"),
+        ("s3a://b/hour=10%3A00", "PATH"),
+        ("out/a#b?%20", "--output"),
+        ("topic#1", "--input"),
+    ],
+)
+def test_other_addresses_and_what_is_none_are_taken(place, option, monkeypatch):
+    """Inputs are not read with delta-rs: to Spark and pyarrow % is a character, and ? is a pattern of Spark's."""
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    check_address(place, option)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("s3a://b/a/", "s3a://b/a"),
+        ("s3a://b/a//", "s3a://b/a"),
+        ("s3a://b/", "s3a://b"),
+        ("s3a://b/a", "s3a://b/a"),
+        ("s3a://", "s3a://"),
+        ("s3a:///", "s3a:///"),
+        ("/", "/"),
+        ("out/", "out/"),
+    ],
+)
+def test_slashes_at_the_end_of_an_address_are_left_out(given, expected):
+    assert expected == without_slashes(given)
+
+
+def test_a_table_is_found_by_what_delta_rs_calls_it(tmp_path):
+    """It encodes what a URL cannot hold; in the file system the path is as it was given."""
+    files, root = file_system_of("s3a://b/odd%20job/m%C3%BC=1%25x/control/")
+    assert ("s3", "b/odd job/mü=1%x/control") == (files.type_name, root)
+    files, root = file_system_of((tmp_path / "1%25x").as_uri())
+    assert ("local", str(tmp_path / "1%25x")) == (files.type_name, root)
 
 
 def test_spark_is_told_of_the_endpoint_and_the_region_and_of_no_key():

@@ -33,7 +33,7 @@ from deltalake.exceptions import DeltaError
 
 from headgate.arrow.blocks import decode, encode
 from headgate.errors import StateError, TableError
-from headgate.stores import SCHEMES, Folder, file_system, folder_at, joined, local_path, said, scheme_of
+from headgate.stores import SCHEMES, Folder, file_system_of, folder_at, joined, local_path, said, scheme_of
 from headgate.tables.query import CLEANED_EVERY
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
@@ -76,7 +76,7 @@ class Feed:
     def begin(self) -> None:
         """Before each start of the query, which must not be running: mend what the last one left, and feed."""
         with self._written():
-            self._files, self._root = file_system(DeltaTable(self._table).table_uri)
+            self._files, self._root = file_system_of(DeltaTable(self._table).table_uri)
             self._folder.make()
             planned = _planned(self._checkpoint, self.name)
             names = self._folder.names()

@@ -8,7 +8,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable, PostCommitHookProperties, QueryBuilder
 
 from headgate.arrow.schemas import TIMESTAMP
-from headgate.stores import file_system
+from headgate.stores import file_system_of
 
 REOPENED_AFTER = 10
 """Commits. As many lie between two checkpoints (CHECKPOINTS), so what is opened anew has few to read."""
@@ -50,7 +50,7 @@ class Followed:
     """
 
     def __init__(self, table: DeltaTable) -> None:
-        self._files, root = file_system(table.table_uri)
+        self._files, root = file_system_of(table.table_uri)
         self._log = f"{root}/_delta_log"
         self._seen: tuple[int, Entry | None]
         self._take(table)

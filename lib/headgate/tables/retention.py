@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from headgate.core.numbers import HOUR_US
-from headgate.stores import file_system
+from headgate.stores import file_system_of
 from headgate.tables.query import after_commit, query, times_of
 
 _NS, _MS = "_ns", "_ms"
@@ -164,7 +164,7 @@ def _rewritten(table: DeltaTable, rule: Rule, first_us: int) -> Deleted:
 
 
 def _written(table: DeltaTable, rows: pa.Table, now_ms: int) -> AddAction:
-    system, root = file_system(table.table_uri)
+    system, root = file_system_of(table.table_uri)
     path = f"kept-{secrets.token_hex(8)}.parquet"
     with system.open_output_stream(f"{root}/{path}") as sink:
         pq.write_table(rows, sink)

@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
-from headgate.stores import file_system, remedy, said
+from headgate.stores import file_system_of, remedy, said
 from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
 
 BY = "headgate.by"
@@ -45,7 +45,7 @@ class Table:
         self.metadata: dict[str, str] = {}
         """What commits of rows say besides, such as BY."""
         self._followed = Followed(delta)
-        self.files, self.root = file_system(delta.table_uri)
+        self.files, self.root = file_system_of(delta.table_uri)
 
     @property
     def delta(self) -> DeltaTable:

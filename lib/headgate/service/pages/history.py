@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from headgate.errors import TableError
 from headgate.quota.tables.delta import BY
 from headgate.service.pages.read import Read
-from headgate.stores import file_system, said
+from headgate.stores import file_system_of, said
 from headgate.tables.query import text
 
 MOST, MOST_COMMITS = 100, 300
@@ -97,7 +97,7 @@ def _commits(read: Read, name: str) -> list[Commit]:
     """The newest commits of rows, from the log itself: entries of it that are gone are left out."""
     found = []
     for part in read.look.parts.get(name, ()):
-        files, root = file_system(part.table.table_uri)
+        files, root = file_system_of(part.table.table_uri)
         newest = part.table.version()
         for number in range(newest, max(-1, newest - MOST_COMMITS), -1):
             try:

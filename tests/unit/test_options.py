@@ -1,0 +1,54 @@
+"""Arguments that are places on stores, as all commands and jobs read them."""
+
+import pytest
+
+from headgate.cli import main
+from headgate.options import PLACES, Parser
+
+CLUSTER = ("--cluster", "cluster.toml")
+
+
+@pytest.mark.parametrize("place", ["s3://b/x", "S3A://b/x", "s3a:///x", "s3a://b/x#y", "s3a://b//x"])
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("try", "PLACE"), "PATH"),
+        (("try", "--output", "PLACE"), "--output"),
+        (("try", "--conf-dir", "conf", "--conf-dir", "PLACE"), "--conf-dir"),
+        (("try", "--recommend", "PLACE"), "--recommend"),
+        (("replay", "--input", "PLACE"), "--input"),
+        (("sweep", "--output", "PLACE"), "--output"),
+        (("sql", "PLACE", "SHOW TABLES"), "OUTPUT"),
+        (("tables", "PLACE"), "OUTPUT"),
+        (("usage", "PLACE"), "OUTPUT"),
+        (("why", "persistent://a/b/c", "PLACE"), "OUTPUT"),
+        (("groups", "list", "out", "--group-table", "PLACE"), "--group-table"),
+        (("collect", *CLUSTER, "--output", "PLACE"), "--output"),
+        (("enforce", *CLUSTER, "--release", "--output", "PLACE"), "--output"),
+        (("cluster", "check", *CLUSTER, "--output", "PLACE"), "--output"),
+        (("serve", "PLACE"), "OUTPUT"),
+        (("gate", "table", "PLACE"), "OUTPUT"),
+    ],
+)
+def test_every_command_refuses_an_address_that_cannot_be_meant_in_one_line(command, option, place, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([place if part == "PLACE" else part for part in command])
+    told = capsys.readouterr()
+    assert (2, "", 1) == (ended.value.code, told.out, told.err.count("\n"))
+    assert told.err.startswith(f"headgate: {option}: got {place}"), told.err
+    assert "; allowed " in told.err
+
+
+def test_arguments_lose_the_slash_at_the_end_of_an_address_and_nothing_else(monkeypatch):
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    parser = Parser(prog="throttle")
+    for name in PLACES:
+        parser.add_argument(f"--{name.replace('_', '-')}", action="append" if name == "conf_dir" else "store")
+    parser.add_argument("--files")
+    given = parser.parse_args(
+        ["--output=s3a://b/live/", "--input=data/", "--conf-dir=s3a://b/", "--conf-dir=conf/", "--files=s3a://b/x/#y"]
+    )
+    assert ("s3a://b/live", "data/", ["s3a://b", "conf/"], "s3a://b/x/#y", None) == (
+        *(given.output, given.input, given.conf_dir, given.files),
+        given.checkpoint,
+    )
