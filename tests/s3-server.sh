@@ -33,7 +33,16 @@ s3proxy.credential=${S3_CREDENTIAL:-secret}
 jclouds.provider=filesystem-nio2
 jclouds.filesystem.basedir=$run/data
 EOF
-  nohup "$java" -Xms64m -Xmx256m -XX:+UseSerialGC -cp "$jars/*:$sdk/*" org.gaul.s3proxy.Main --properties "$run/server.properties" \
+  # Its jar has no such file, and logback then writes every byte of every request.
+  cat >"$run/logback.xml" <<'EOF'
+<configuration>
+  <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d %-5level %logger: %msg%n</pattern></encoder>
+  </appender>
+  <root level="warn"><appender-ref ref="out"/></root>
+</configuration>
+EOF
+  nohup "$java" -Xms64m -Xmx256m -XX:+UseSerialGC -Dlogback.configurationFile="$run/logback.xml" -cp "$jars/*:$sdk/*" org.gaul.s3proxy.Main --properties "$run/server.properties" \
     >"$run/out.log" 2>&1 </dev/null &
 }
 
