@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from headgate.errors import AwayError, HeadgateError, InputError
@@ -26,6 +26,23 @@ SCHEMES = ("s3a", "abfss", "gs")
 ENDPOINT, ALLOW_HTTP = "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _CONNECT_S, _ANSWER_S, _ATTEMPTS, _FIRST_ATTEMPTS = 5, 60, 10, 3
+
+
+class Waiting(NamedTuple):
+    """How long a store is waited for. attempts: of a request, before S3 counts as failed. answer_s: for each one."""
+
+    attempts: int = _ATTEMPTS
+    answer_s: int = _ANSWER_S
+
+    @property
+    def of_delta(self) -> dict[str, str]:
+        """The same as storage options of delta-rs, which gives each request up to 30 s."""
+        return {"max_retries": str(self.attempts - 1), "retry_timeout": f"{self.attempts * self.answer_s}s"}
+
+
+BRIEF = Waiting(3, 3)
+"""For somebody who waits for a page, and for what is tried again soon."""
+
 _OF_OTHERS = {
     "s3": "s3a",
     "s3n": "s3a",
@@ -161,31 +178,33 @@ def _allowed() -> str:
     return ", ".join(f"{one}://" for one in SCHEMES)
 
 
-def file_system(place: str, attempts: int = _ATTEMPTS) -> tuple["pafs.FileSystem", str]:
-    """Pyarrow's file system of a place, and the path in it. attempts: before S3 counts as failed."""
+def file_system(place: str, attempts: int = _ATTEMPTS, answer_s: int = _ANSWER_S) -> tuple["pafs.FileSystem", str]:
+    """Pyarrow's file system of a place, and the path in it. attempts, answer_s: as `Waiting` has them, of S3."""
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     if not place.startswith("file:") and (local := local_path(place)) is not None:
         return pafs.LocalFileSystem(), str(local)
     if scheme_of(place) == "s3a":
-        return _s3(os.environ.get(ENDPOINT), attempts), place.partition("://")[2].rstrip("/")
+        return _s3(os.environ.get(ENDPOINT), attempts, answer_s), place.partition("://")[2].rstrip("/")
     files, root = pafs.FileSystem.from_uri(place)
     return files, root.rstrip("/")
 
 
-def file_system_of(table_uri: str) -> tuple["pafs.FileSystem", str]:
+def file_system_of(
+    table_uri: str, attempts: int = _ATTEMPTS, answer_s: int = _ANSWER_S
+) -> tuple["pafs.FileSystem", str]:
     """The same of a table by its `DeltaTable.table_uri`, where delta-rs encodes characters as in a URL."""
-    return file_system(unquote(table_uri) if scheme_of(table_uri) == "s3a" else table_uri)
+    return file_system(unquote(table_uri) if scheme_of(table_uri) == "s3a" else table_uri, attempts, answer_s)
 
 
 @cache
-def _s3(endpoint: str | None, attempts: int) -> "pafs.FileSystem":
+def _s3(endpoint: str | None, attempts: int, answer_s: int) -> "pafs.FileSystem":
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     return pafs.S3FileSystem(
         endpoint_override=endpoint,
-        connect_timeout=_CONNECT_S,
-        request_timeout=_ANSWER_S,
+        connect_timeout=min(_CONNECT_S, answer_s),
+        request_timeout=answer_s,
         allow_delayed_open=True,  # one request for a small file
         retry_strategy=pafs.AwsStandardS3RetryStrategy(attempts),
     )

@@ -8,7 +8,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable, PostCommitHookProperties, QueryBuilder
 
 from headgate.arrow.schemas import TIMESTAMP
-from headgate.stores import file_system_of
+from headgate.stores import Waiting, file_system_of
 
 REOPENED_AFTER = 10
 """Commits. As many lie between two checkpoints (CHECKPOINTS), so what is opened anew has few to read."""
@@ -47,10 +47,13 @@ class Followed:
 
     delta-rs keeps what it reads of each commit, and every later commit pays for it, so the table is opened anew every
     REOPENED_AFTER commits. It lists the whole log to find what is new, so it is asked only if there is something.
+
+    waiting: for the store that the table is on; what it is opened with the first time is the caller's.
     """
 
-    def __init__(self, table: DeltaTable) -> None:
-        self._files, root = file_system_of(table.table_uri)
+    def __init__(self, table: DeltaTable, waiting: Waiting | None = None) -> None:
+        self._files, root = file_system_of(table.table_uri, *(waiting or Waiting()))
+        self._options = waiting and waiting.of_delta
         self._log = f"{root}/_delta_log"
         self._seen: tuple[int, Entry | None]
         self._take(table)
@@ -59,11 +62,11 @@ class Followed:
         """Take in what was written since, and return `table`. Raises DeltaError and OSError."""
         (this, following), version = self._entries(), self.table.version()
         if version == self._seen[0] and this != self._seen[1]:  # cleaned away, or of another table in its place
-            self._take(DeltaTable(self.table.table_uri))
+            self._take(DeltaTable(self.table.table_uri, storage_options=self._options))
         elif this is None or following is not None:
             self.table.update_incremental()
         if self.table.version() - self._opened >= REOPENED_AFTER:
-            self._take(DeltaTable(self.table.table_uri))
+            self._take(DeltaTable(self.table.table_uri, storage_options=self._options))
         if self.table.version() != self._seen[0]:
             self._seen = (self.table.version(), self._entries()[0])
         return self.table

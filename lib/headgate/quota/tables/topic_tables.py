@@ -7,7 +7,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from headgate.errors import TableError
-from headgate.stores import file_system, said
+from headgate.stores import Waiting, file_system, said
 
 _NAME = "topic_usage"
 BROKERS = "brokers"
@@ -28,10 +28,10 @@ def topic_tables(output: str | PurePath, name: str = _NAME) -> list[str]:
     return [table for table in (f"{one}/{name}" for one in outputs) if DeltaTable.is_deltatable(table)]
 
 
-def folders_of(folder: str) -> list[str]:
+def folders_of(folder: str, waiting: Waiting | None = None) -> list[str]:
     """The folders right in a folder, none if it is not there. Raises TableError where it cannot be read."""
     try:
-        files, root = file_system(folder)
+        files, root = file_system(folder, *(waiting or Waiting()))
         found = files.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     except (OSError, ValueError) as error:
         raise TableError(

@@ -10,10 +10,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from headgate.core.quota.settings import QuotaSettings
+from headgate.errors import TableError
 from headgate.quota.tables.opened import Locations
 from headgate.quota.tables.schemas import SPECS
 from headgate.quota.tables.topic_tables import BROKERS, folders_of
-from headgate.stores import file_system, said
+from headgate.stores import BRIEF, file_system, said
 from headgate.tables.query import Followed
 from headgate.why.tables import Part
 
@@ -41,7 +42,9 @@ class Look:
 
 
 class Output:
-    """Follows every table of an output. A look reads the logs' ends alone, at most every LOOK_S. For any thread."""
+    """Follows every table of an output. A look reads the logs' ends alone, at most every LOOK_S, and waits for a store
+    as BRIEF has it. For any thread.
+    """
 
     def __init__(
         self, output: str, settings: QuotaSettings, clock: Callable[[], float] = time.monotonic, look_s: float = LOOK_S
@@ -49,17 +52,25 @@ class Output:
         self._output, self._settings, self._clock, self._look_s = output, settings, clock, look_s
         self._followed: dict[str, Followed] = {}
         self._lock = Lock()
-        self._last: tuple[float, Look] | None = None
+        self._last: tuple[float, Look | TableError | OSError] | None = None
 
     def look(self) -> Look:
         """The tables as they are now, or were up to LOOK_S ago. Never raises for a table; `Look.broken` has it.
 
-        Raises TableError where the output's folder cannot be listed.
+        Raises TableError and OSError where the output's folder cannot be listed; who waited for that does not try
+        again.
         """
         with self._lock:
             if self._last is None or self._clock() - self._last[0] >= self._look_s:
-                self._last = (self._clock(), self._looked())
-            return self._last[1]
+                began_s = self._clock()
+                try:
+                    self._last = (began_s, self._looked())
+                except (TableError, OSError) as error:
+                    self._last = (self._clock(), error)
+            found = self._last[1]
+        if isinstance(found, Look):
+            return found
+        raise found
 
     def _looked(self) -> Look:
         places = self._places()
@@ -92,14 +103,14 @@ class Output:
                 return followed.refresh()
             except (DeltaError, OSError):
                 del self._followed[location]
-        followed = self._followed[location] = Followed(DeltaTable(location))
+        followed = self._followed[location] = Followed(DeltaTable(location, storage_options=BRIEF.of_delta), BRIEF)
         return followed.table
 
     def _places(self) -> dict[str, list[tuple[str, str]]]:
         """By table, the outputs and locations of its parts."""
         places: dict[str, list[tuple[str, str]]] = {}
-        for output in (self._output, *folders_of(f"{self._output}/{BROKERS}")):
-            for location in folders_of(output):
+        for output in (self._output, *folders_of(f"{self._output}/{BROKERS}", BRIEF)):
+            for location in folders_of(output, BRIEF):
                 if location in self._followed or _has_log(location):
                     places.setdefault(location.rpartition("/")[2], []).append((output, location))
         locations = Locations.of(self._output, self._settings)
@@ -111,6 +122,6 @@ class Output:
 
 
 def _has_log(location: str) -> bool:
-    files, root = file_system(location)
+    files, root = file_system(location, *BRIEF)
     found: pafs.FileInfo = files.get_file_info(f"{root}/{_LOG}")
     return bool(found.type is pafs.FileType.Directory)
