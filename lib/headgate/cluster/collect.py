@@ -49,9 +49,10 @@ class Round(NamedTuple):
 class Collector:
     """What came is in the table `counters` once, however often the process is killed and started again.
 
-    It goes on from the last rows of the table: counters are cumulative, so what came in between is in the next row. A
-    broker that does not answer is left out, and what it counted meanwhile comes with its next look. A round is whole
-    once its rows of `broker_looks` are there; they come last.
+    It goes on from the last rows of the table, after a start and after a round that could not be written, whole or in
+    part: counters are cumulative, so what came in between is in the next row. A broker that does not answer is left
+    out, and what it counted meanwhile comes with its next look. A round is whole once its rows of `broker_looks` are
+    there; they come last.
 
     name: of this collector, in its rows. now_us: never goes back.
     """
@@ -59,17 +60,23 @@ class Collector:
     def __init__(self, cluster: Cluster, tables: Tables, name: str, now_us: Callable[[], int]) -> None:
         self.cluster_name = cluster.name()
         self._cluster, self._tables, self._name, self._now_us = cluster, tables, name, now_us
-        last = tables.select("broker_looks", _LAST_LOOKS).to_pylist()
-        counted = [_increase(row) for row in tables.select("counters", _NEWEST).to_pylist()]
-        times_us = [*(row["at_us"] for row in last), *(one.at_us for one in counted)]
-        self._check({row["cluster"] for row in last}, max(times_us, default=0) - now_us())
-        self._seq = max((row["seq"] for row in last), default=0)
-        looked = {row["broker"]: row["answered_us"] for row in last if row["answered_us"] is not None}
-        self._counting = cluster.counting(counted, looked)
+        self._begin()
         self._brokers: Sequence[str] = ()
         self._found_us: int | None = None
         self._answered_us: dict[str, int] = {}
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE)
+
+    def _begin(self) -> None:
+        """Go on from the last rows. Raises TableError and ClusterError."""
+        tables = self._tables
+        last = tables.select("broker_looks", _LAST_LOOKS).to_pylist()
+        counted = [_increase(row) for row in tables.select("counters", _NEWEST).to_pylist()]
+        times_us = [*(row["at_us"] for row in last), *(one.at_us for one in counted)]
+        self._check({row["cluster"] for row in last}, max(times_us, default=0) - self._now_us())
+        self._seq = max((row["seq"] for row in last), default=0)
+        looked = {row["broker"]: row["answered_us"] for row in last if row["answered_us"] is not None}
+        self._counting = self._cluster.counting(counted, looked)
+        self._is_written = True
 
     def _check(self, clusters: AbstractSet[str], ahead_us: int) -> None:
         """Raise ClusterError where the tables are of another cluster, or of a time to come."""
@@ -86,7 +93,11 @@ class Collector:
             )
 
     def look(self) -> Round:
-        """Ask all brokers at once, and append what came. Raises TableError where that cannot be."""
+        """Ask all brokers at once, and append what came. Raises TableError where that cannot be; the next look then
+        goes on from what the tables have.
+        """
+        if not self._is_written:
+            self._begin()
         self._find()
         told = dict(zip(self._brokers, self._threads.map(self._ask, self._brokers), strict=True))
         if any(one.error for one in told.values()):
@@ -100,10 +111,12 @@ class Collector:
             for one in self._counting.look(of_broker.at_us, broker, of_broker.look.readings)
         ]
         this = Round(self._seq, told, increases)
+        self._is_written = False
         if increases:
             self._tables.extend("counters", self._counter_rows(this))
         if told:
             self._tables.extend("broker_looks", self._look_rows(this))
+        self._is_written = True
         return this
 
     def _find(self) -> None:

@@ -1,6 +1,7 @@
 """`headgate collect`: follows the counters of a running cluster until SIGTERM or Ctrl-C."""
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Callable
 
@@ -13,33 +14,71 @@ from headgate.cluster.schemas import OF_COLLECTOR
 from headgate.conf import MetricsSettings
 from headgate.conf.cluster import load_cluster
 from headgate.core.clusters.demand import SECOND_US
+from headgate.errors import TableError
 from headgate.metrics.endpoint import listening
-from headgate.stores import check_reachable
+from headgate.stores import BRIEF, check_reachable, said
 from headgate.tables.delta import Tables
 
 _TOLD_EVERY_US = 60 * SECOND_US
+_GIVEN_UP_US = 600 * SECOND_US
+_EXIT_NOT_WRITTEN = 1
+"""Nothing was wrong with the options: another start may do."""
 
 
 def collect(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
-    """Collect until a signal comes; a round that has begun is finished. Raises HeadgateError where it cannot begin."""
+    """Collect until a signal comes; a round that has begun is finished. Raises HeadgateError where it cannot begin.
+
+    If tables cannot be written for _GIVEN_UP_US, it ends with _EXIT_NOT_WRITTEN.
+    """
     conf = load_cluster(arguments.cluster)
     check_reachable(arguments.output, "--output")
     series = CollectSeries()
     with stopped_by_signals() as stop, listening(MetricsSettings(port=arguments.metrics_port), series.registry):
         now_us = clock()
-        collector = Collector(
-            cluster_of(conf), Tables(arguments.output, OF_COLLECTOR, conf.settings.kept_hours), own_name(), now_us
-        )
+        tables = Tables(arguments.output, OF_COLLECTOR, conf.settings.kept_hours, BRIEF)
+        collector = Collector(cluster_of(conf), tables, own_name(), now_us)
         tell(f"cluster {collector.cluster_name}: every {conf.settings.period_s} s into {arguments.output}/counters")
-        progress, due_us = Progress(tell), now_us()
+        progress, outage, due_us = Progress(tell), Outage(tell), now_us()
         while not stop.is_set():
-            this = collector.look()
-            progress.take(this, now_us())
-            series.take(this)
+            try:
+                this = collector.look()
+            except TableError as error:
+                if not outage.lasts(error, now_us()):
+                    sys.stderr.write(f"headgate: {error}\n")
+                    return _EXIT_NOT_WRITTEN
+            else:
+                outage.ends(now_us())
+                progress.take(this, now_us())
+                series.take(this)
             due_us = max(due_us + conf.settings.period_s * SECOND_US, now_us())
             stop.wait((due_us - now_us()) / SECOND_US)
     tell("stopped; the next start goes on from here")
     return 0
+
+
+class Outage:
+    """A time in which rounds cannot be written: a line when it begins, and one when it is over."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._since_us: int | None = None
+
+    def lasts(self, error: TableError, now_us: int) -> bool:
+        """Take in that a round was not written; False once that is so for _GIVEN_UP_US."""
+        if self._since_us is None:
+            self._since_us = now_us
+            self._tell(
+                f"{time_of_day(now_us)} counters cannot be written, which is tried again with each look for "
+                f"{_GIVEN_UP_US // SECOND_US // 60} minutes: {said(error.__cause__ or error)}"
+            )
+        return now_us - self._since_us < _GIVEN_UP_US
+
+    def ends(self, now_us: int) -> None:
+        """Take in that a round was written."""
+        if self._since_us is not None:
+            lasted_s = (now_us - self._since_us) // SECOND_US
+            self._tell(f"{time_of_day(now_us)} counters are written again after {lasted_s} s; nothing is lost")
+        self._since_us = None
 
 
 class Progress:
