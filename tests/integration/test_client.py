@@ -420,7 +420,8 @@ def test_what_timed_out_in_an_outage_is_not_stored_after_it_but_for_what_was_in_
 @pytest.mark.kafka
 def test_a_limiters_mark_stops_a_real_producer_through_the_gate_and_the_receipt_is_in_time(kafka_broker: str) -> None:
     """All of the protocol: a mark, the broker's machine, a frame, the wrapper, its receipt as a frame."""
-    gate = MachineGate(GateSettings.of({"--port": 0}), BrokerSettings())
+    patient = BrokerSettings(receipt_wait_ms=30_000)  # by default 100, in which a busy machine may not answer
+    gate = MachineGate(GateSettings.of({"--port": 0}), patient)
     with ExitStack() as stack:
         stack.enter_context(running(gate))
         client = stack.enter_context(gate.client("c"))
