@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 SCHEMES = ("s3a", "abfss", "gs")
 ENDPOINT, ALLOW_HTTP = "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
-_CONNECT_S, _ANSWER_S, _ATTEMPTS, _FIRST_ATTEMPTS = 5, 60, 10, 3
+_CONNECT_S = 5
 
 
-class Waiting(NamedTuple):
+class Patience(NamedTuple):
     """How long a store is waited for. attempts: of a request, before S3 counts as failed. answer_s: for each one."""
 
-    attempts: int = _ATTEMPTS
-    answer_s: int = _ANSWER_S
+    attempts: int
+    answer_s: int
 
     @property
     def of_delta(self) -> dict[str, str]:
@@ -40,7 +40,8 @@ class Waiting(NamedTuple):
         return {"max_retries": str(self.attempts - 1), "retry_timeout": f"{self.attempts * self.answer_s}s"}
 
 
-BRIEF = Waiting(3, 3)
+PATIENT, _AT_FIRST = Patience(10, 60), Patience(3, 60)
+BRIEF = Patience(3, 3)
 """For somebody who waits for a page, and for what is tried again soon."""
 
 _OF_OTHERS = {
@@ -133,7 +134,7 @@ def check_reachable(place: str, option: str) -> None:
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     try:
-        files, root = file_system(place, _FIRST_ATTEMPTS)
+        files, root = file_system(place, _AT_FIRST)
         # A list of nothing: other than the next request, it is answered with words where it is refused.
         files.get_file_info(pafs.FileSelector(f"{root}/.headgate", allow_not_found=True))
         found = files.get_file_info(root.partition("/")[0])
@@ -178,35 +179,33 @@ def _allowed() -> str:
     return ", ".join(f"{one}://" for one in SCHEMES)
 
 
-def file_system(place: str, attempts: int = _ATTEMPTS, answer_s: int = _ANSWER_S) -> tuple["pafs.FileSystem", str]:
-    """Pyarrow's file system of a place, and the path in it. attempts, answer_s: as `Waiting` has them, of S3."""
+def file_system(place: str, patience: Patience = PATIENT) -> tuple["pafs.FileSystem", str]:
+    """Pyarrow's file system of a place, and the path in it. patience: for S3."""
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     if not place.startswith("file:") and (local := local_path(place)) is not None:
         return pafs.LocalFileSystem(), str(local)
     if scheme_of(place) == "s3a":
-        return _s3(os.environ.get(ENDPOINT), attempts, answer_s), place.partition("://")[2].rstrip("/")
+        return _s3(os.environ.get(ENDPOINT), patience), place.partition("://")[2].rstrip("/")
     files, root = pafs.FileSystem.from_uri(place)
     return files, root.rstrip("/")
 
 
-def file_system_of(
-    table_uri: str, attempts: int = _ATTEMPTS, answer_s: int = _ANSWER_S
-) -> tuple["pafs.FileSystem", str]:
+def file_system_of(table_uri: str, patience: Patience = PATIENT) -> tuple["pafs.FileSystem", str]:
     """The same of a table by its `DeltaTable.table_uri`, where delta-rs encodes characters as in a URL."""
-    return file_system(unquote(table_uri) if scheme_of(table_uri) == "s3a" else table_uri, attempts, answer_s)
+    return file_system(unquote(table_uri) if scheme_of(table_uri) == "s3a" else table_uri, patience)
 
 
 @cache
-def _s3(endpoint: str | None, attempts: int, answer_s: int) -> "pafs.FileSystem":
+def _s3(endpoint: str | None, patience: Patience) -> "pafs.FileSystem":
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     return pafs.S3FileSystem(
         endpoint_override=endpoint,
-        connect_timeout=min(_CONNECT_S, answer_s),
-        request_timeout=answer_s,
+        connect_timeout=min(_CONNECT_S, patience.answer_s),
+        request_timeout=patience.answer_s,
         allow_delayed_open=True,  # one request for a small file
-        retry_strategy=pafs.AwsStandardS3RetryStrategy(attempts),
+        retry_strategy=pafs.AwsStandardS3RetryStrategy(patience.attempts),
     )
 
 

@@ -29,23 +29,27 @@ def in_words(failure: Exception) -> str:
     """The cause of one of SPARK_ERRORS, for a query the last of the errors that it names, and what to do."""
     if not isinstance(failure, StreamingQueryException):
         return f"Spark cannot run the job: {first_line(failure)}\n{_LOG}"
-    cause = _cause(str(failure).partition(_QUERY)[0])
-    if cause.startswith(_STATE):
-        return f"{cause.removeprefix(_STATE)}\n{_LOG}"
-    if SPLIT_BROKEN_OFF.search(cause):
-        return f"{cause}\n{_OF_SPLIT} {_LOG}"
+    cause = _cause(failure)
+    if (refusal := _refusal(cause)) is not None:
+        return f"{refusal}{_LOG}"
     remedy = _OF_DAMAGE if _DAMAGE.search(cause) else _OF_GOING_ON
     return f"the query failed: {cause}\n{remedy} {_LOG}"
 
 
 def is_refused(failure: Exception) -> bool:
     """Whether a query has failed for what no other start gets over: state of another version, or a split half done."""
-    cause = _cause(str(failure).partition(_QUERY)[0])
-    is_of_query = isinstance(failure, StreamingQueryException)
-    return is_of_query and (cause.startswith(_STATE) or SPLIT_BROKEN_OFF.search(cause) is not None)
+    return isinstance(failure, StreamingQueryException) and _refusal(_cause(failure)) is not None
 
 
-def _cause(story: str) -> str:
+def _refusal(cause: str) -> str | None:
+    """What is told of it before where the log is; None: another start may do."""
+    if cause.startswith(_STATE):
+        return f"{cause.removeprefix(_STATE)}\n"
+    return f"{cause}\n{_OF_SPLIT} " if SPLIT_BROKEN_OFF.search(cause) else None
+
+
+def _cause(failure: StreamingQueryException) -> str:
+    story = str(failure).partition(_QUERY)[0]
     if _WORKER_DIED in story:
         return "a Python worker of Spark was killed, by somebody or for want of memory"
     named = _NAMED.findall(story)

@@ -12,7 +12,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.stores import Waiting, remedy, said
+from headgate.stores import Patience, remedy, said
 from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, short_log
 from headgate.tables.retention import RULES, Kept
 from headgate.tables.sums import Sums
@@ -44,8 +44,8 @@ class Tables:
     A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
     and its batch. Tables are created on construction, so that readers find them before the first row. Where rows have a
     topic, the table has its tenant and namespace as well (arrow.topic_names.named_schema). kept_hours: rows that
-    are older than the newest one by more are deleted as RULES has it; 0: never. waiting: for an output on a store, once
-    tables are open.
+    are older than the newest one by more are deleted as RULES has it; 0: never. patience: for an output on a store,
+    once tables are open.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Tables:
         output: str | PurePath,
         schemas: Mapping[str, pa.Schema],
         kept_hours: int = 0,
-        waiting: Waiting | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._given = schemas
         self._kept = {name: Kept(RULES[name], kept_hours) for name in schemas if name in RULES and kept_hours}
         self._schemas = {name: named_schema(schema) for name, schema in schemas.items()}
         self._tables = {
             name: Followed(
-                self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES)), waiting
+                self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES)), patience
             )
             for name, schema in self._schemas.items()
         }

@@ -8,7 +8,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable, PostCommitHookProperties, QueryBuilder
 
 from headgate.arrow.schemas import TIMESTAMP
-from headgate.stores import Waiting, file_system_of
+from headgate.stores import PATIENT, Patience, file_system_of
 
 REOPENED_AFTER = 10
 """Commits. As many lie between two checkpoints (CHECKPOINTS), so what is opened anew has few to read."""
@@ -48,12 +48,12 @@ class Followed:
     delta-rs keeps what it reads of each commit, and every later commit pays for it, so the table is opened anew every
     REOPENED_AFTER commits. It lists the whole log to find what is new, so it is asked only if there is something.
 
-    waiting: for the store that the table is on; what it is opened with the first time is the caller's.
+    patience: for the store that the table is on; what it is opened with the first time is the caller's.
     """
 
-    def __init__(self, table: DeltaTable, waiting: Waiting | None = None) -> None:
-        self._files, root = file_system_of(table.table_uri, *(waiting or Waiting()))
-        self._options = waiting and waiting.of_delta
+    def __init__(self, table: DeltaTable, patience: Patience | None = None) -> None:
+        self._files, root = file_system_of(table.table_uri, patience or PATIENT)
+        self._options = patience and patience.of_delta
         self._log = f"{root}/_delta_log"
         self._seen: tuple[int, Entry | None]
         self._take(table)

@@ -14,6 +14,8 @@ from headgate.why.known import window_in
 from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, instant_sql, nearest
 
 SHOWN_TOPICS = 20
+ORDER = "second, until, batch_id"
+"""Of the rows of a broker or topic in `cache_metrics`."""
 _COUNTS = ("hits", "misses")
 
 
@@ -102,8 +104,7 @@ def _known(tables: OutputTables, name: str) -> str:
 def _counts(tables: OutputTables, topic: str, since_ns: int, until_ns: int) -> Iterator[int]:
     """_COUNTS of a topic between these times. It counts from 0 on where it is new, also after it was forgotten."""
     where = f"topic = {text(topic)} AND second < {instant_sql(until_ns)}"
-    order, keys = "second, until, batch_id", ("topic", "broker")
-    rows = increases(_COUNTS, keys, order, where, "cache_metrics", from_zero=True)
+    rows = increases(_COUNTS, ("topic", "broker"), ORDER, where, "cache_metrics", from_zero=True)
     sums = ", ".join(f"sum({one}) AS {one}" for one in _COUNTS)
     sql = f"SELECT {sums} FROM ({rows}) WHERE second >= {instant_sql(since_ns)}"  # noqa: S608  names of our own
     (row,) = tables.dicts("cache_metrics", sql)

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from headgate.errors import StateError, TableError
 from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.job import FAILED, WRONG, exit_status
-from headgate.stores import file_system
+from headgate.stores import Patience, file_system
 from headgate.tables.query import query
 from headgate.tables.retention import RULES, Deleted, Kept, delete_old
 from headgate.throttle.schemas import CONTROL
@@ -331,7 +331,7 @@ def test_a_table_that_goes_away_in_mid_run_ends_the_job_with_1_and_one_that_is_b
         feed.feed_beside()
         return 0
 
-    feed._files, feed._root = file_system("s3a://b/o/control", 1)
+    feed._files, feed._root = file_system("s3a://b/o/control", Patience(1, 60))
     assert exit_status("throttle", fed) == FAILED
     assert "throttle: new rows of the table s3a://b/o/control cannot be read: " in capsys.readouterr().err
     (tmp_path / "control" / "_delta_log").mkdir(parents=True)

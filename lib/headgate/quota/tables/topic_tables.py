@@ -7,7 +7,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from headgate.errors import TableError
-from headgate.stores import Waiting, file_system, said
+from headgate.stores import PATIENT, Patience, file_system, said
 
 _NAME = "topic_usage"
 BROKERS = "brokers"
@@ -28,10 +28,10 @@ def topic_tables(output: str | PurePath, name: str = _NAME) -> list[str]:
     return [table for table in (f"{one}/{name}" for one in outputs) if DeltaTable.is_deltatable(table)]
 
 
-def folders_of(folder: str, waiting: Waiting | None = None) -> list[str]:
+def folders_of(folder: str, patience: Patience = PATIENT) -> list[str]:
     """The folders right in a folder, none if it is not there. Raises TableError where it cannot be read."""
     try:
-        files, root = file_system(folder, *(waiting or Waiting()))
+        files, root = file_system(folder, patience)
         found = files.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     except (OSError, ValueError) as error:
         raise TableError(

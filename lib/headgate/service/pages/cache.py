@@ -8,10 +8,10 @@ from headgate.service.pages.flow import span_sql
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
 from headgate.tables.query import increases
+from headgate.why.cached import ORDER
 
 MOST = 50
 TABLE = "cache_metrics"
-_ORDER = "second, until, batch_id"
 _COUNTERS = ("hits", "misses", "hit_bytes", "storage_bytes")
 
 
@@ -56,13 +56,13 @@ def _uses(read: Read, span: Span, by: str, where: str, causes: tuple[str, ...]) 
     """What came in the range, after the first row of each topic in it."""
     counters = (*_COUNTERS, *causes)
     of_range = f"{span.where('second')} AND {where}"
-    rows = increases(counters, ("broker", "topic"), _ORDER, of_range, TABLE, from_zero=False)
+    rows = increases(counters, ("broker", "topic"), ORDER, of_range, TABLE, from_zero=False)
     summed = ", ".join(f"sum({one}) AS {one}" for one in counters)
     return read.rows(
         TABLE,
         f"SELECT {by} AS name, {summed}, sum(used_bytes) AS used_bytes FROM ("  # noqa: S608
         f"SELECT broker, topic, {summed}, "
-        f"last_value(used_bytes ORDER BY {_ORDER}) AS used_bytes FROM ({rows}) GROUP BY broker, topic) "
+        f"last_value(used_bytes ORDER BY {ORDER}) AS used_bytes FROM ({rows}) GROUP BY broker, topic) "
         f"GROUP BY {by} ORDER BY misses DESC, name LIMIT {MOST}",
     )
 

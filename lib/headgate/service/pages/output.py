@@ -122,6 +122,6 @@ class Output:
 
 
 def _has_log(location: str) -> bool:
-    files, root = file_system(location, *BRIEF)
+    files, root = file_system(location, BRIEF)
     found: pafs.FileInfo = files.get_file_info(f"{root}/{_LOG}")
     return bool(found.type is pafs.FileType.Directory)

@@ -17,15 +17,8 @@ from headgate.service.pages.output import Output
 from headgate.service.pages.views import VIEWS
 from headgate.throttle.schemas import TOPIC_USAGE
 from page_outputs import CLICKS, ORDERS, collected, throttled, usage, write
-from real_broker import free_ports
 
 BY_NAME = {view.template: view for view in VIEWS}
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "a",
-    "AWS_SECRET_ACCESS_KEY": "b",
-    "AWS_REGION": "us-east-1",
-    "AWS_ALLOW_HTTP": "true",
-}
 NOW, TOPICS, CLUSTERS = (BY_NAME[name] for name in ("now", "topics", "clusters"))
 
 
@@ -94,9 +87,8 @@ def test_a_look_holds_for_a_while(output):
     assert followed.look().versions != first.versions
 
 
-def test_a_store_that_is_away_is_said_at_once_to_all_who_ask(monkeypatch):
-    for name, value in {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_ports(1)[0]}"}.items():
-        monkeypatch.setenv(name, value)
+@pytest.mark.usefixtures("no_store")
+def test_a_store_that_is_away_is_said_at_once_to_all_who_ask():
     pages, began_s = pages_of("s3a://bucket/out", look_s=60), time.monotonic()
     with ThreadPoolExecutor(8) as viewers:
         answers = list(viewers.map(lambda view: pages.answer(view, {}, JSON), [NOW, TOPICS, CLUSTERS] * 4))
