@@ -29,6 +29,8 @@ PAYLOAD = bytes(1000)
 GREEDY, INNOCENT = 0, 1
 """Ids of the producers, as Pulsar's client gives them to the producers of a connection."""
 TIMEOUT_S = 60
+DEFAULT_WAIT_MS = 100
+"""What a broker waits for a receipt by default."""
 
 
 class CaseName(StrEnum):
@@ -55,10 +57,14 @@ class Sent:
 
 @dataclass
 class Case:
-    """What became of both producers, by id, and the counts of the broker's machine (throttle-protocol 14)."""
+    """What became of both producers, by id, and the counts of the broker's machine (throttle-protocol 14).
+
+    load: mean number of running processes in the minute before its end.
+    """
 
     producers: dict[int, Sent]
     counts: dict[str, int]
+    load: float
 
     def fallbacks(self) -> dict[str, int]:
         """How often reads went off, by cause."""
@@ -115,7 +121,7 @@ def _door_process(
 class Stack:
     """A broker, and a door to it while a case runs. receipt_wait_ms: of the door's machines; the default of brokers."""
 
-    def __init__(self, broker: Pulsar, receipt_wait_ms: int = 100) -> None:
+    def __init__(self, broker: Pulsar, receipt_wait_ms: int = DEFAULT_WAIT_MS) -> None:
         self._broker = broker
         self._receipt_wait_ms = receipt_wait_ms
 
@@ -130,7 +136,7 @@ class Stack:
         is_limited = case in {CaseName.WITHOUT, CaseName.WITH}
         with self._door((topics[GREEDY], QUOTA_PER_S) if is_limited else None) as (door, counted):
             producers = _sent(door, case, topics, seconds)
-        return Case(producers, counted)
+        return Case(producers, counted, os.getloadavg()[0])
 
     @contextmanager
     def _door(self, limited: tuple[str, int] | None) -> Iterator[tuple[LimitedBroker, dict[str, int]]]:

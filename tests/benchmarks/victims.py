@@ -1,6 +1,6 @@
 """Two producers on one connection, one of them over its quota: what becomes of the other one.
 
-    python tests/benchmarks/victims.py [--seconds 15] [--runs 20] [--draw]
+    python tests/benchmarks/victims.py [--seconds 15] [--runs 20] [--receipt-wait-ms 1000] [--draw]
 
 A real Pulsar broker, a real client of it with one connection, two RateLimitedProducers: `greedy` sends four times its
 topic's quota, `innocent` sends steadily to a topic without one. Cases, in turn, each with topics of its own:
@@ -26,7 +26,17 @@ from matplotlib.figure import Figure
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from pulsar_standalone import Pulsar
 from real_broker import free_ports
-from two_producers import GREEDY, GREEDY_PER_S, INNOCENT, INNOCENT_PER_S, QUOTA_PER_S, Case, CaseName, Stack
+from two_producers import (
+    DEFAULT_WAIT_MS,
+    GREEDY,
+    GREEDY_PER_S,
+    INNOCENT,
+    INNOCENT_PER_S,
+    QUOTA_PER_S,
+    Case,
+    CaseName,
+    Stack,
+)
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "victims.svg"
 WARM_UP_S = 5.0
@@ -45,6 +55,7 @@ COLUMNS = (
     "receipts in time",
     "fallbacks",
     "reads off",
+    "load",
 )
 
 
@@ -71,6 +82,7 @@ def row(name: str, case: Case, alone: Case, seconds: float) -> list[str]:
         f"{counted(case, 'headgate.broker.throttle.receipt.count{outcome=in_time}'):,}",
         fallbacks or "none",
         f"{counted(case, 'headgate.broker.reads.off.duration') / MS:,.1f} s",
+        f"{case.load:.1f}",
     ]
 
 
@@ -116,12 +128,13 @@ def write(picture: Figure) -> None:
     PICTURE.write_text("\n".join(line.rstrip() for line in PICTURE.read_text().splitlines()) + "\n")
 
 
-def measured(seconds: float, runs: int) -> tuple[dict[CaseName, Case], list[Case]]:
+def measured(seconds: float, runs: int, receipt_wait_ms: int) -> tuple[dict[CaseName, Case], list[Case]]:
     """Every case, and all runs of the one with the protocol, on a broker of their own."""
     broker = Pulsar(*free_ports(3))
     with tempfile.TemporaryDirectory() as folder, broker.started(Path(folder)):
-        cases = {name: Stack(broker).run(name, WARM_UP_S + seconds) for name in CaseName}
-        more = [Stack(broker).run(CaseName.WITH, WARM_UP_S + seconds) for _ in range(1, runs)]
+        stack = Stack(broker, receipt_wait_ms)
+        cases = {name: stack.run(name, WARM_UP_S + seconds) for name in CaseName}
+        more = [stack.run(CaseName.WITH, WARM_UP_S + seconds) for _ in range(1, runs)]
         return cases, [cases[CaseName.WITH], *more]
 
 
@@ -129,15 +142,23 @@ def main() -> int:
     options = parser(__doc__)
     options.add_argument("--seconds", type=float, default=15.0, metavar="S", help="of each case, after 5 s")
     options.add_argument("--runs", type=int, default=1, metavar="N", help="of the case with the protocol")
+    options.add_argument(
+        "--receipt-wait-ms",
+        type=int,
+        default=DEFAULT_WAIT_MS,
+        metavar="MS",
+        help="throttleProducerReceiptWaitTimeMillis",
+    )
     options.add_argument("--draw", action="store_true", help="draw docs/pictures/victims.svg")
     arguments = options.parse_args()
     about = (
         f"A real Pulsar broker and its own client with one connection; greedy sends {GREEDY_PER_S} messages of 1 kB a "
         f"second to a topic with a quota of {QUOTA_PER_S}, innocent {INNOCENT_PER_S} to one without. "
-        f"{arguments.seconds:.0f} s of each case count, after {WARM_UP_S:.0f} s."
+        f"{arguments.seconds:.0f} s of each case count, after {WARM_UP_S:.0f} s. "
+        f"The gate waits {arguments.receipt_wait_ms:,} ms for a receipt."
     )
     with Results("victims", "Two producers on one connection", about=about) as results:
-        cases, runs = measured(arguments.seconds, arguments.runs)
+        cases, runs = measured(arguments.seconds, arguments.runs, arguments.receipt_wait_ms)
         alone = cases[CaseName.ALONE]
         results.table("By case:", COLUMNS, [row(name, one, alone, arguments.seconds) for name, one in cases.items()])
         if len(runs) > 1:
@@ -150,7 +171,8 @@ def main() -> int:
         results.note(
             "Without the protocol the broker reads nothing while greedy is over its quota, and what innocent has sent "
             "lies behind in the same socket. With it greedy stops by itself: when a pause is over it writes what it "
-            "held back, until the next command. Reads off: of the door's machine; Pulsar tells nobody."
+            "held back, until the next command. Reads off: of the door's machine; Pulsar tells nobody. "
+            "Load: of the machine, in the minute before a case ended."
         )
     if arguments.draw:
         write(figure(cases, arguments.seconds))
