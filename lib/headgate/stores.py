@@ -60,10 +60,12 @@ _MISREAD_IN_INPUT = (re.compile("#"), "#")
 """What delta-rs takes for another character, or for the end of the path: it would write and read elsewhere."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
-_OF_STORE = re.compile(r"AWS Error|Generic \w+ error|Error performing [A-Z]+ https?:")
+_OF_STORE = re.compile(r"AWS Error|Generic (?!LocalFileSystem)\w+ error|Error performing [A-Z]+ https?:")
+_NAMES = re.compile(r"https?://\S+|\bfile \S+|\b(?:key|bucket) '[^']*'|<(?:\?xml|Error)\b.*", re.DOTALL)
+"""What an error quotes: places, which may be called anything, and the answer, whose status stands before it."""
 _AWAY = re.compile(
     r"NETWORK_CONNECTION|REQUEST_TIMEOUT|SLOW_DOWN|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|HTTP status 5\d\d|"
-    r"connection refused|error sending request|timed out|\btimeout\b|^\W*5\d\d [A-Z]",
+    r"connection refused|error sending request|timed out|\btimeout\b|(?:^\W*|status code: )5\d\d\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _NO_RIGHT_TO_WRITE = re.compile(r"Error performing (?:PUT|POST|DELETE) .*<Code>AccessDenied</Code>", re.DOTALL)
@@ -139,7 +141,7 @@ def check_reachable(place: str, option: str) -> None:
         files.get_file_info(pafs.FileSelector(f"{root}/.headgate", allow_not_found=True))
         found = files.get_file_info(root.partition("/")[0])
     except (OSError, ValueError) as error:
-        raise _unreached(f"{option}: {place}", error) from error
+        raise unreached(f"{option}: {place}", error) from error
     if found.type.name == "NotFound":
         raise InputError(f"{option}: {place}: there is no bucket {root.partition('/')[0]}; create it, or correct it")
 
@@ -150,7 +152,8 @@ _REMEDY = (
 )
 
 
-def _unreached(what: str, error: Exception) -> InputError:
+def unreached(what: str, error: Exception) -> InputError:
+    """What to raise from an error of a library: AwayError where it says that a store does not answer."""
     kind = AwayError if is_away(error) else InputError
     return kind(f"{what} cannot be reached: {said(error)}; {_REMEDY}")
 
@@ -160,8 +163,9 @@ def is_away(error: BaseException) -> bool:
     is refused, times out, or brings an error of the store's own.
     """
     if isinstance(error, HeadgateError):
-        return error.__cause__ is not None and is_away(error.__cause__)
-    return _is_of_store(error) and bool(_AWAY.search(_COLOURS.sub("", str(error))))
+        cause = error.__cause__
+        return isinstance(error, AwayError) or (cause is not None and is_away(cause))
+    return _is_of_store(error) and bool(_AWAY.search(_NAMES.sub("", _COLOURS.sub("", str(error)))))
 
 
 def _is_of_store(error: BaseException) -> bool:
@@ -377,7 +381,7 @@ def is_there(place: str) -> bool:
     try:
         return bool(files.get_file_info(root).type.name != "NotFound")
     except OSError as error:
-        raise _unreached(place, error) from error
+        raise unreached(place, error) from error
 
 
 @contextmanager
@@ -392,7 +396,7 @@ def copied(place: str) -> Iterator[str]:
         try:
             path = _copy(place, Path(scratch))
         except (OSError, ValueError) as error:
-            raise InputError(f"{place} cannot be read: {said(error)}; {_REMEDY}") from error
+            raise unreached(place, error) from error
         yield str(path)
 
 

@@ -9,7 +9,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import StateError, TableError
-from headgate.spark.failures import in_words, is_refused
+from headgate.spark.failures import in_words
+from headgate.spark.job import FAILED, WRONG, exit_status
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -80,10 +81,15 @@ def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
     [
         ("ended\nCaused by: java.io.IOException: No space left on device", None),
         ("ended\nheadgate.errors.StateError: the state has version 2\n", "the state has version 2"),
+        ("ended\nCaused by: java.lang.IllegalStateException: Incomplete log file 3\n", "A file is damaged"),
         ("[STREAMING_UNFINISHED_REPARTITION_DETECTED] The latest batch 6 is", "with the same --partitions"),
     ],
 )
 def test_what_no_other_start_gets_over_is_a_refusal(story: str, words: str | None) -> None:
     failure = StreamingQueryException(message=story)
-    assert is_refused(failure) == (words is not None)
+
+    def fail() -> int:
+        raise failure
+
+    assert (WRONG if words else FAILED) == exit_status("job", fail)
     assert (words or "goes on where the tables stand") in in_words(failure)

@@ -15,8 +15,10 @@ from headgate.stores import (
     file_system_of,
     folder_at,
     hadoop_settings,
+    is_away,
     is_there,
     joined,
+    remedy,
     said,
     without_slashes,
 )
@@ -179,6 +181,42 @@ def test_a_store_that_refuses_is_told_from_one_that_is_away(status, code, kind, 
     assert kind is raised.type
 
 
+_PUT = "Generic S3 error: Error performing PUT http://x/b/o/part-0.parquet in 6.1s, after 2 retries, max_retries: 2, "
+_GET = (
+    "External error: Failed to fetch metadata for file o/timeout/part-0.parquet: Object Store error: Generic S3 error: "
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{_PUT}retry_timeout: 9s  - Server returned non-2xx status code: 503 Service Unavailable: <Error/>", True),
+        ("Generic S3 error\n  ↳ Error performing GET http://x/b\n   ↳ 502 Bad Gateway", True),
+        ("Generic S3 error: Error performing GET http://x/b - HTTP error: operation timed out", True),
+        (
+            f"{_PUT}retry_timeout: 9s  - Server returned non-2xx status code: 403 Forbidden: <Error>timed out</Error>",
+            False,
+        ),
+        ("Generic S3 error: Error performing GET http://x/b/timeout/o - non-2xx status code: 403 Forbidden", False),
+        (f"{_GET}Error performing GET http://x/b - non-2xx status code: 403 Forbidden", False),
+        ("listing objects under key 'timeout/o' in bucket 'b': AWS Error ACCESS_DENIED during ListObjectsV2", False),
+        (
+            "listing objects under key 'o' in bucket 'request-timeout': AWS Error ACCESS_DENIED during List",
+            False,
+        ),
+        ("Generic LocalFileSystem error: Unable to copy data to file: Connection timed out (os error 110)", False),
+        ("operation timed out", False),
+    ],
+)
+def test_a_store_is_away_by_what_it_answers_not_by_how_places_are_called(text, expected):
+    """Whether rows or a commit are written, pyarrow or delta-rs reads: each has words of its own."""
+    assert expected == is_away(OSError(text))
+
+
+def test_a_disk_is_no_store():
+    assert "otherwise" == remedy(OSError("Generic LocalFileSystem error: Unable to copy data to file"), "otherwise")
+
+
 def test_a_job_ends_with_1_where_a_table_is_away_and_with_2_where_the_store_refuses_it(monkeypatch, no_store):
     def open_table():
         Tables("s3a://b/o", OF_COLLECTOR)
@@ -217,6 +255,7 @@ def test_a_store_that_goes_away_while_mistakes_are_looked_for_is_told_alone():
         raise AwayError("the store is away")
     with pytest.raises(HeadgateError, match=r"^a mistake$"):
         mistakes.raise_all()
+    assert is_away(AwayError("the store is away"))
 
 
 def test_whether_something_is_there_is_an_error_of_headgate_where_the_store_refuses(monkeypatch):

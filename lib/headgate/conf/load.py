@@ -21,7 +21,7 @@ from headgate.conf.settings import Settings
 from headgate.conf.settings_file import read_settings
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import AwayError, ConfError, InputError
-from headgate.stores import Folder, check_reachable, folder_at, folder_of, joined, local_path, said
+from headgate.stores import Folder, check_reachable, folder_at, folder_of, is_away, joined, local_path, said, unreached
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
@@ -39,7 +39,8 @@ def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:
     """Return the conf in a directory; a file that is missing there stands for its defaults. strict: warnings are
     mistakes.
 
-    Raises ConfError with every mistake of every file, or if the directory is missing.
+    Raises ConfError with every mistake of every file, or if the directory is missing, and AwayError where it is on a
+    store that does not answer.
     """
     place, folder = str(conf_dir), folder_at(conf_dir)
     _check_folder(place, folder)
@@ -76,6 +77,7 @@ def _check_folder(place: str, folder: Folder) -> None:
     except AwayError:
         raise
     except (OSError, InputError) as error:
+        _raise_if_away(f"--conf-dir: {place}", error)
         raise ConfError(
             [f"{place}: cannot be listed: {said(error)}; correct --conf-dir, or see to it that it can"]
         ) from error
@@ -131,8 +133,15 @@ def _content(folder: Folder, path: str, findings: Findings) -> bytes | None:
     try:
         return folder.read(path.rpartition("/")[2])
     except OSError as error:
+        _raise_if_away(path, error)
         findings.mistake(Place(path), error.strerror or said(error), "a readable file", "correct it, or remove it")
         return None
+
+
+def _raise_if_away(what: str, error: Exception) -> None:
+    """A store that does not answer is no mistake in the conf."""
+    if is_away(error):
+        raise unreached(what, error) from error
 
 
 def _decoded(parse: Callable[[str, str, Findings], T], default: T) -> Callable[[bytes, str, Findings], T]:

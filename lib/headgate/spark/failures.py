@@ -30,14 +30,14 @@ def in_words(failure: Exception) -> str:
     if not isinstance(failure, StreamingQueryException):
         return f"Spark cannot run the job: {first_line(failure)}\n{_LOG}"
     cause = _cause(failure)
-    if (refusal := _refusal(cause)) is not None:
-        return f"{refusal}{_LOG}"
-    remedy = _OF_DAMAGE if _DAMAGE.search(cause) else _OF_GOING_ON
-    return f"the query failed: {cause}\n{remedy} {_LOG}"
+    told = _refusal(cause) or f"the query failed: {cause}\n{_OF_GOING_ON} "
+    return told + _LOG
 
 
 def is_refused(failure: Exception) -> bool:
-    """Whether a query has failed for what no other start gets over: state of another version, or a split half done."""
+    """Whether a query has failed for what no other start gets over by itself: state of another version, a split half
+    done, a damaged file.
+    """
     return isinstance(failure, StreamingQueryException) and _refusal(_cause(failure)) is not None
 
 
@@ -45,7 +45,9 @@ def _refusal(cause: str) -> str | None:
     """What is told of it before where the log is; None: another start may do."""
     if cause.startswith(_STATE):
         return f"{cause.removeprefix(_STATE)}\n"
-    return f"{cause}\n{_OF_SPLIT} " if SPLIT_BROKEN_OFF.search(cause) else None
+    if SPLIT_BROKEN_OFF.search(cause):
+        return f"{cause}\n{_OF_SPLIT} "
+    return f"the query failed: {cause}\n{_OF_DAMAGE} " if _DAMAGE.search(cause) else None
 
 
 def _cause(failure: StreamingQueryException) -> str:

@@ -147,11 +147,11 @@ class Feed:
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """Turn what fails inside into a StateError."""
+        """Turn what fails inside into a TableError: a later start may do, so it is no StateError."""
         try:
             yield
         except (DeltaError, OSError) as error:
-            raise StateError(
+            raise TableError(
                 f"rows of the table {self._table} cannot be brought to {self.place}: {said(error)}; see to it that "
                 "both can be read and written, and restart on the same checkpoint, which goes on where it stopped"
             ) from error

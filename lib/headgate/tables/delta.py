@@ -45,7 +45,7 @@ class Tables:
     and its batch. Tables are created on construction, so that readers find them before the first row. Where rows have a
     topic, the table has its tenant and namespace as well (arrow.topic_names.named_schema). kept_hours: rows that
     are older than the newest one by more are deleted as RULES has it; 0: never. patience: for an output on a store,
-    once tables are open.
+    once a table is opened again, as it is every few commits.
     """
 
     def __init__(

@@ -373,3 +373,11 @@ def _warnings(folder) -> list[str]:
 def test_a_store_that_does_not_answer_is_no_mistake_in_the_configuration():
     with pytest.raises(AwayError, match=r"^--conf-dir: s3a://b/conf cannot be reached: .*NETWORK_CONNECTION"):
         load_conf("s3a://b/conf")
+
+
+def test_a_store_that_goes_away_between_two_files_is_no_mistake_either(tmp_path, monkeypatch):
+    (tmp_path / "broker.conf").touch()
+    away = OSError("When reading: AWS Error SLOW_DOWN during GetObject operation: So it is.")
+    monkeypatch.setattr(Path, "read_bytes", lambda _: (_ for _ in ()).throw(away))
+    with pytest.raises(AwayError, match=r"^\S+/headgate.toml cannot be reached: .*SLOW_DOWN"):
+        load_conf(tmp_path)
