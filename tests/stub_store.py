@@ -10,7 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
+from deltalake import DeltaTable
 
+from headgate.quota.tables import delta as of_quotas
+from headgate.stores import file_system_of
+from headgate.tables import delta, query
 from real_broker import free_ports
 
 SECRET = "only-this-test-knows"
@@ -35,6 +39,26 @@ def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing listens where the store should be."""
     (port,) = free_ports(1)
     at(monkeypatch, port)
+
+
+def waits(patch: pytest.MonkeyPatch) -> list[dict[str, str] | None]:
+    """How long a store would be waited for, as delta-rs has it: for each table that is opened from now on, by both."""
+    found = []
+
+    class Watched(DeltaTable):
+        def __init__(self, *given, storage_options=None, **more):
+            found.append(storage_options)
+            super().__init__(*given, storage_options=storage_options, **more)
+
+    def watched(uri, patience):
+        found.append(patience.of_delta)
+        return file_system_of(uri, patience)
+
+    for module in (delta, query, of_quotas):
+        patch.setattr(module, "DeltaTable", Watched)
+    for module in (query, of_quotas):
+        patch.setattr(module, "file_system_of", watched)
+    return found
 
 
 @contextmanager

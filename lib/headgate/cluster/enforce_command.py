@@ -11,7 +11,15 @@ from headgate.cluster.feed import Feed, has_counters_of
 from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import LeaseLostError, Ledger
 from headgate.cluster.pushing import Pushing
-from headgate.cluster.running import clock, cluster_of, limits_of, own_name, stopped_by_signals, time_of_day
+from headgate.cluster.running import (
+    ENFORCER_PATIENCE,
+    clock,
+    cluster_of,
+    limits_of,
+    own_name,
+    stopped_by_signals,
+    time_of_day,
+)
 from headgate.cluster.schemas import OF_ENFORCER
 from headgate.cluster.shadow import Shadow
 from headgate.conf import MetricsSettings
@@ -54,7 +62,8 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
             _Run(conf, arguments, enforcer, groups, shadow, series, now_us, at_once).until(stop)
             shadow.end()
             return 0
-        ledger = Ledger(Tables(arguments.output, OF_ENFORCER, conf.settings.kept_hours), own_name(), now_us)
+        tables = Tables(arguments.output, OF_ENFORCER, conf.settings.kept_hours, ENFORCER_PATIENCE)
+        ledger = Ledger(tables, own_name(), now_us)
         if not ledger.take(stop, at_once):
             return LEFT if arguments.release else 0
         enforcer = Enforcer(resources, limits, Pushing(limits, ledger), at_once, averaged_us)
@@ -119,7 +128,7 @@ def _shadow(
     else:
         tell("dry run: nothing is set; --apply does it")
     if arguments.shadow or has_ledger:
-        tables = Tables(arguments.output, OF_ENFORCER, kept_hours)
+        tables = Tables(arguments.output, OF_ENFORCER, kept_hours, ENFORCER_PATIENCE)
         in_force = len(Ledger(tables, own_name(), now_us).open())
         if in_force:
             tell(f"headgate has set limits in {in_force} places: what they hold back is not seen here")

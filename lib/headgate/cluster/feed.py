@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from headgate.cluster.running import ENFORCER_PATIENCE
 from headgate.cluster.schemas import OF_COLLECTOR
 from headgate.conf.cluster import Resource
 from headgate.core.clusters.demand import SECOND_US
@@ -46,7 +47,8 @@ def _together(one: TopicLook, other: TopicLook) -> TopicLook:
 
 def has_counters_of(output: str, cluster: str) -> bool:
     """Whether there are any in an output. Raises ClusterError where they are of another cluster, and TableError."""
-    rows = Tables(output, OF_COLLECTOR).select("broker_looks", "SELECT DISTINCT cluster FROM t").to_pylist()
+    tables = Tables(output, OF_COLLECTOR, patience=ENFORCER_PATIENCE)
+    rows = tables.select("broker_looks", "SELECT DISTINCT cluster FROM t").to_pylist()
     others = sorted({row["cluster"] for row in rows} - {cluster})
     if others:
         raise ClusterError(
@@ -64,7 +66,7 @@ class Feed:
     """
 
     def __init__(self, output: str, now_us: int) -> None:
-        self._tables = Tables(output, OF_COLLECTOR)
+        self._tables = Tables(output, OF_COLLECTOR, patience=ENFORCER_PATIENCE)
         self._seq = self._first(now_us)
         self._broker_of: dict[tuple[str, str], str] = {}
         self._looked_us: dict[str, int] = {}

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from headgate.cluster.running import ENFORCER_PATIENCE
 from headgate.conf.cluster import RATES, Rate, Resource
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.quota.attachments import AttachedTo
@@ -76,8 +77,8 @@ class Groups:
         places = Locations.of(output, settings)
         for place, spec in ((places.groups, RG_GROUPS), (places.attachments, RG_ATTACHMENTS)):
             if not is_there(place):
-                opened(place, spec, settings.epoch_ms)
-        self._store = opened_config(output, settings)
+                opened(place, spec, settings.epoch_ms, ENFORCER_PATIENCE)
+        self._store = opened_config(output, settings, patience=ENFORCER_PATIENCE)
         self._tables, self._read_us = self._store.read(), now_us
         self._told: str | None = None
 

@@ -19,6 +19,12 @@ from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.conf.cluster import KAFKA, ClusterConf
 from headgate.core.clusters.demand import SECOND_US
 from headgate.engines.stops import handled
+from headgate.stores import Patience
+
+ENFORCER_PATIENCE = Patience(6, 10)
+"""With the store of an enforcer's tables, so that it can put limits back before its service kills it: it waits at most
+90 s at a time for one that does not answer.
+"""
 
 
 def cluster_of(conf: ClusterConf) -> Cluster:

@@ -44,8 +44,7 @@ class Tables:
     A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
     and its batch. Tables are created on construction, so that readers find them before the first row. Where rows have a
     topic, the table has its tenant and namespace as well (arrow.topic_names.named_schema). kept_hours: rows that
-    are older than the newest one by more are deleted as RULES has it; 0: never. patience: for an output on a store,
-    once a table is opened again, as it is every few commits.
+    are older than the newest one by more are deleted as RULES has it; 0: never. patience: for an output on a store.
     """
 
     def __init__(
@@ -60,17 +59,24 @@ class Tables:
         self._schemas = {name: named_schema(schema) for name, schema in schemas.items()}
         self._tables = {
             name: Followed(
-                self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES)), patience
+                self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES), patience),
+                patience,
             )
             for name, schema in self._schemas.items()
         }
 
     @staticmethod
-    def _opened(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> DeltaTable:
+    def _opened(path: str, schema: pa.Schema, properties: Mapping[str, str], patience: Patience | None) -> DeltaTable:
         """Raises TableError if no table can be there, or one with other columns is."""
         otherwise = "give an --output to write to: a new folder, or that of an earlier run with its whole _delta_log"
         try:
-            table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=dict(properties))
+            table = DeltaTable.create(
+                path,
+                schema=schema,
+                mode="ignore",
+                configuration=dict(properties),
+                storage_options=patience and patience.of_delta,
+            )
             found = pa.schema(table.schema().to_arrow())
             if found != schema == named_schema(found):  # of an earlier version
                 table.alter.add_columns(Schema.from_arrow(schema).fields[len(found) :])

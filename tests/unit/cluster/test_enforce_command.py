@@ -15,6 +15,7 @@ from headgate.cluster.brokers import BrokerLook
 from headgate.cluster.check import check
 from headgate.cluster.collect import Collector
 from headgate.cluster.collect_command import collect
+from headgate.cluster.running import ENFORCER_PATIENCE
 from headgate.cluster.schemas import COUNTERS, OF_COLLECTOR
 from headgate.core.clusters.counters import Counters, Reading
 from headgate.core.clusters.demand import SECOND_US
@@ -25,7 +26,7 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import AwayError, ClusterError, EndpointError, InputError, TableError
 from headgate.quota.tables.opened import opened_config
 from headgate.tables.delta import Tables
-from stub_store import refusing
+from stub_store import refusing, waits
 from unit.cluster.enforced_cluster import DEAD, EnforcedCluster, text
 
 CONF = """[cluster]
@@ -35,6 +36,7 @@ hold_s = 10
 tenant = "acme"
 publishRateInMsgs = 100
 """
+GROUPS = '[cluster]\nadmin_url = "http://127.0.0.1:1"\ngroups = true\n'
 
 
 class Started:
@@ -241,8 +243,18 @@ def test_a_shadow_beside_limits_that_are_set_says_so_and_leaves_them_alone(start
     assert started.cluster.limits.set == {}
 
 
+@pytest.mark.parametrize("given", ["--apply", "--shadow"])
+def test_no_table_is_waited_for_longer_than_its_service_allows(started, monkeypatch, given):
+    """Those of groups included."""
+    started.conf = GROUPS
+    waited = waits(monkeypatch)
+    assert started.run(given) == 0
+    assert len(waited) > 10
+    assert all(one == ENFORCER_PATIENCE.of_delta for one in waited)
+
+
 def test_resources_are_groups_whose_changes_take_effect_while_it_runs(started):
-    started.conf = '[cluster]\nadmin_url = "http://127.0.0.1:1"\ngroups = true\n'
+    started.conf = GROUPS
     limits, seen = started.cluster.limits, []
 
     def attach():

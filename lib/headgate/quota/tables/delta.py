@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
-from headgate.stores import file_system_of, remedy, said
+from headgate.stores import PATIENT, Patience, file_system_of, remedy, said
 from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
 
 BY = "headgate.by"
@@ -36,16 +36,16 @@ class AddedFile:
 class Table:
     """A table at one place. `delta` is its state as of the last `refresh`, whatever was written since; for one thread.
 
-    Every method raises TableError where the table cannot be read or written.
+    patience: for a store, with what is read. Every method raises TableError where the table cannot be read or written.
     """
 
-    def __init__(self, location: str, spec: TableSpec, delta: DeltaTable) -> None:
+    def __init__(self, location: str, spec: TableSpec, delta: DeltaTable, patience: Patience | None = None) -> None:
         self.location = location
         self.spec = spec
         self.metadata: dict[str, str] = {}
         """What commits of rows say besides, such as BY."""
-        self._followed = Followed(delta)
-        self.files, self.root = file_system_of(delta.table_uri)
+        self._followed = Followed(delta, patience)
+        self.files, self.root = file_system_of(delta.table_uri, patience or PATIENT)
 
     @property
     def delta(self) -> DeltaTable:
@@ -198,13 +198,14 @@ class Table:
         return [action["add"] for action in actions if "add" in action]
 
 
-def opened(location: str, spec: TableSpec, epoch_ms: int | None) -> Table:
+def opened(location: str, spec: TableSpec, epoch_ms: int | None, patience: Patience | None = None) -> Table:
     """The table at `location`, which is created where there is none.
 
-    epoch_ms: T, which the table must have been created with; None: whatever it is, and nothing is created.
+    epoch_ms: T, which the table must have been created with; None: whatever it is, and nothing is created. patience: as
+    `Table` has it.
     Raises TableError for another T, other columns, and where no table can be. Source: resource-groups 5.
     """
-    table = Table(location, spec, _opened(location, spec, epoch_ms))
+    table = Table(location, spec, _opened(location, spec, epoch_ms, patience), patience)
     _check_columns(table)
     if epoch_ms is not None:
         _check_epoch(table, epoch_ms)
@@ -243,11 +244,12 @@ def _refusal(location: str, done: str, error: Exception, remedy: str) -> TableEr
     return TableError(f"the table {location} cannot be {done}: {said(error)}; {remedy}")
 
 
-def _opened(location: str, spec: TableSpec, epoch_ms: int | None) -> DeltaTable:
+def _opened(location: str, spec: TableSpec, epoch_ms: int | None, patience: Patience | None) -> DeltaTable:
+    options = patience and patience.of_delta
     otherwise = "give a place that can be written: a new one, or that of an earlier run"
     for attempt in range(1, _CREATE_ATTEMPTS + 1):
         try:
-            return DeltaTable(location)
+            return DeltaTable(location, storage_options=options)
         except TableNotFoundError as error:
             if epoch_ms is None:
                 absent = "start a job with this output once, which creates its tables, or correct the path"
@@ -261,6 +263,7 @@ def _opened(location: str, spec: TableSpec, epoch_ms: int | None) -> DeltaTable:
                 partition_by=list(spec.partition_by) or None,
                 configuration={EPOCH_PROPERTY: str(epoch_ms), **CHECKPOINTS, **spec.properties},
                 raise_if_key_not_exists=False,
+                storage_options=options,
                 commit_properties=CommitProperties(max_commit_retries=0),  # a second one would be made over the first
             )
         except (DeltaError, OSError) as error:  # somebody else may just have created it

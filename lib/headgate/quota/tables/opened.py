@@ -14,6 +14,7 @@ from headgate.quota.tables.rg_members import MemberTable
 from headgate.quota.tables.rg_usage import UsageReader, UsageWriter
 from headgate.quota.tables.schemas import RG_ATTACHMENTS, RG_GROUPS, RG_LIMITS, RG_MEMBERS, RG_USAGE, TableSpec
 from headgate.quota.tables.upkeep import HourlyUpkeep, join_files
+from headgate.stores import Patience
 
 KEPT_HOURS = 1
 """How long files stay that a compaction replaced: longer than anybody takes who has begun to read them."""
@@ -97,11 +98,14 @@ class QuotaTables:
         return opened(location, spec, None if is_there else self._settings.epoch_ms)
 
 
-def opened_config(output: str | PurePath, settings: QuotaSettings, by: str = "") -> ConfigStore:
+def opened_config(
+    output: str | PurePath, settings: QuotaSettings, by: str = "", patience: Patience | None = None
+) -> ConfigStore:
     """Groups and attachments of a job's output as they are; nothing is created. Raises TableError without them.
 
-    by: who writes.
+    by: who writes. patience: for an output on a store.
     """
     locations = Locations.of(output, settings)
-    groups, attachments = opened(locations.groups, RG_GROUPS, None), opened(locations.attachments, RG_ATTACHMENTS, None)
+    groups = opened(locations.groups, RG_GROUPS, None, patience)
+    attachments = opened(locations.attachments, RG_ATTACHMENTS, None, patience)
     return ConfigStore(groups, attachments, by=by)
