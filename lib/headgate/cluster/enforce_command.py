@@ -38,6 +38,7 @@ _RETRIED_US = 5 * SECOND_US
 _NAMED = 5
 LEFT = 1
 """Exit status where limits could not be put back, or that could not be written down."""
+_NOT_WRITTEN = "what is put back is not written down: the next start, or headgate enforce --release, does that"
 
 
 def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
@@ -75,7 +76,9 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         except Exception as error:
             at_once(f"this process ends: {error}")
             if is_away(error):
-                _go_without(ledger, at_once)
+                ledger.stop_writing()
+                if not arguments.keep:
+                    at_once(_NOT_WRITTEN)
             _end(enforcer, ledger, arguments, at_once)
             raise
         return _end(enforcer, ledger, arguments, at_once)
@@ -108,14 +111,10 @@ def _end(enforcer: Enforcer, ledger: Ledger, arguments: argparse.Namespace, tell
         ledger.end()
     except TableError as error:
         tell(str(error))
-        _go_without(ledger, tell)
+        ledger.stop_writing()
+        tell(_NOT_WRITTEN)
         status = _released(enforcer, "released", tell) or LEFT
     return status
-
-
-def _go_without(ledger: Ledger, tell: Callable[[str], None]) -> None:
-    ledger.go_without()
-    tell("what is put back is not written down: the next start, or headgate enforce --release, does that")
 
 
 def _shadow(

@@ -55,14 +55,14 @@ class Ledger:
         self._tables, self._name, self._now_us = tables, name, now_us
         self._epoch = 0
         self._written_us = 0
-        self._is_without = False
+        self._writes = True
 
-    def go_without(self) -> None:
+    def stop_writing(self) -> None:
         """For the end, where the table cannot be read or written: from now on nothing is written, and no lease minded.
 
         The next holder finds what is put back among what was set, and puts it back once more, which changes nothing.
         """
-        self._is_without = True
+        self._writes = False
 
     def take(self, stop: Event, tell: Callable[[str], None]) -> bool:
         """Take the lease: at once where nobody has it, else once its holder has been silent for SILENT_S.
@@ -94,7 +94,7 @@ class Ledger:
 
     def write(self, steps: Sequence[Step]) -> None:
         """Write down what is about to be set, or what was put back."""
-        if self._is_without:
+        if not self._writes:
             return
         for _ in range(_ATTEMPTS):
             version, holder = self._holder()

@@ -397,6 +397,7 @@ def test_where_the_tables_go_away_limits_are_put_back_and_the_next_release_write
 
         with pytest.raises(TableError, match="cannot be read: "):
             started.run("--apply", s4=go_away)
+    assert started.said[-3].startswith("this process ends: ")
     assert started.said[-2:] == [NOT_WRITTEN, "put back at 2 of 2 places"]
     assert started.cluster.limits.set == before
     assert [] == started.cluster.rows("released")
@@ -405,6 +406,15 @@ def test_where_the_tables_go_away_limits_are_put_back_and_the_next_release_write
     assert "put back at 2 of 2 places" in started.said
     assert started.cluster.limits.set == before
     assert 2 == len(started.cluster.rows("released"))
+
+
+@pytest.mark.usefixtures("no_store")
+def test_where_the_tables_go_away_limits_that_are_to_be_kept_are_all_that_is_spoken_of(started, monkeypatch):
+    with pytest.raises(TableError, match="cannot be read: "):
+        started.run("--apply", "--keep", s4=lambda: monkeypatch.setattr(Tables, "version", away))
+    assert started.said[-2].startswith("this process ends: ")
+    assert started.said[-1] == "limits stay at 2 places; headgate enforce --release puts them back"
+    assert len(started.cluster.limits.set) == 2
 
 
 @pytest.mark.usefixtures("no_store")
