@@ -39,7 +39,10 @@ class BrokerRound:
 
 
 class Round(NamedTuple):
-    """A look at all brokers. seq: its number, from 1, over all collectors of the output."""
+    """A look at all brokers. seq: its number, from 1, over all collectors of the output.
+
+    increases: what was added to `counters` since the last whole round, also by rounds that were written in part.
+    """
 
     seq: int
     brokers: Mapping[str, BrokerRound]
@@ -50,9 +53,9 @@ class Collector:
     """What came is in the table `counters` once, however often the process is killed and started again.
 
     It goes on from the last rows of the table, after a start and after a round that could not be written, whole or in
-    part: counters are cumulative, so what came in between is in the next row. A broker that does not answer is left
-    out, and what it counted meanwhile comes with its next look. A round is whole once its rows of `broker_looks` are
-    there; they come last.
+    part: counters are cumulative, so what came in between is in the next row. Only what a counter had since its last
+    row is lost where it begins anew meanwhile. A broker that does not answer is left out, and what it counted meanwhile
+    comes with its next look. A round is whole once its rows of `broker_looks` are there; they come last.
 
     name: of this collector, in its rows. now_us: never goes back.
     """
@@ -64,6 +67,7 @@ class Collector:
         self._brokers: Sequence[str] = ()
         self._found_us: int | None = None
         self._answered_us: dict[str, int] = {}
+        self._added: list[Increase] = []
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE)
 
     def _begin(self) -> None:
@@ -114,10 +118,12 @@ class Collector:
         self._is_written = False
         if increases:
             self._tables.extend("counters", self._counter_rows(this))
+            self._added += increases
         if told:
             self._tables.extend("broker_looks", self._look_rows(this))
         self._is_written = True
-        return this
+        added, self._added = self._added, []
+        return this._replace(increases=added)
 
     def _find(self) -> None:
         """The brokers that are there; those that were stay where the cluster does not tell."""

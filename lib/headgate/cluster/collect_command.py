@@ -77,7 +77,10 @@ class Outage:
         """Take in that a round was written."""
         if self._since_us is not None:
             lasted_s = (now_us - self._since_us) // SECOND_US
-            self._tell(f"{time_of_day(now_us)} counters are written again after {lasted_s} s; nothing is lost")
+            self._tell(
+                f"{time_of_day(now_us)} counters are written again after {lasted_s} s; what came meanwhile is in this "
+                "look, except from before a broker restarted or a topic moved"
+            )
         self._since_us = None
 
 
