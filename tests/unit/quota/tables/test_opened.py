@@ -12,6 +12,7 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.tables.opened import Locations
 from headgate.quota.tables.schemas import LOG_MINUTES, SPECS, TIMESTAMP
+from stub_store import refusing
 from unit.quota.places import tables
 
 PAGE = Path(__file__).parents[4] / "docs" / "resource-groups.md"
@@ -75,6 +76,22 @@ def test_a_place_where_no_table_can_be_is_refused(tmp_path):
 
     with pytest.raises(TableError, match="rg_groups cannot be"):
         tables(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "only", "words"),
+    [
+        ("AccessDenied", "PUT", "cannot be created: .*; grant these credentials the right to write there$"),
+        (
+            "SignatureDoesNotMatch",
+            "",
+            "cannot be opened: .*; check the address, the store's endpoint and",
+        ),
+    ],
+)
+def test_where_the_store_refuses_a_table_no_new_place_is_advised(code, only, words, monkeypatch):
+    with refusing(monkeypatch, 403, code, only), pytest.raises(TableError, match=words):
+        tables("s3a://b/o")
 
 
 def test_jobs_that_start_together_open_the_same_tables(tmp_path):
