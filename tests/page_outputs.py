@@ -99,16 +99,16 @@ def conditions(folder: Path) -> Path:
 
 def cached(folder: Path, topic: str = ORDERS) -> Path:
     """A broker's cache of 90 hits and 9 misses, in two seconds of which the second is written twice; the topic begins
-    anew in it.
+    anew in it. The last rows come first in the file.
     """
     numbers = dict.fromkeys((field.name for field in CACHE_METRICS if pa.types.is_integer(field.type)), 0)
     rows = []
     for batch, second, hits, of_topic in ((0, 0, 10, 10), (1, 1, 60, 6), (2, 1, 100, 46)):
         at_us = START_US + second * SECOND_US
         row = numbers | {"batch_id": batch, "broker": "b1", "second": at_us, "until": at_us + SECOND_US, "hits": hits}
-        row |= {"misses": hits // 10, "used_bytes": 5_000_000, "hits_rate": 50.0, "misses_rate": 5.0}
+        row |= {"misses": hits // 10, "used_bytes": hits * 50_000, "hits_rate": 50.0, "misses_rate": 5.0}
         rows += [row, row | {"topic": topic, "hits": of_topic}]
-    write(folder, "cache_metrics", CACHE_METRICS, rows)
+    write(folder, "cache_metrics", CACHE_METRICS, rows[::-1])
     return folder
 
 

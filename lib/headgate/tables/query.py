@@ -164,10 +164,17 @@ def newest(columns: str, keys: Sequence[str], order: str, where: str, table: str
 def increases(
     counters: Sequence[str], keys: Sequence[str], order: str, where: str, table: str, *, from_zero: bool
 ) -> str:
-    """SQL for the rows of a table of counters in which each is how much it grew since the row before of its `keys`: all
-    of it where it is lower than there, as it began anew. from_zero: so it is in their first row, too; else that has 0.
+    """SQL for the rows of a table of counters in which each is how much it grew since the row before of its `keys`.
+
+    They begin anew together: a row in which one is lower than in the row before counts whole. from_zero: so does the
+    first row of its keys, which else has 0.
     """
-    over = f"OVER (PARTITION BY {', '.join(keys)} ORDER BY {order})"
-    before = {one: f"coalesce(lag({one}) {over}, {0 if from_zero else one})" for one in counters}
-    grown = ", ".join(f"{one} - CASE WHEN {one} < {was} THEN 0 ELSE {was} END AS {one}" for one, was in before.items())
-    return f"SELECT * EXCEPT ({', '.join(counters)}), {grown} FROM {table} WHERE {where}"  # noqa: S608  names of our own
+    lags = ", ".join(f"lag({one}) OVER w AS {one}_before" for one in counters)
+    of = f"{table} WHERE {where} WINDOW w AS (PARTITION BY {', '.join(keys)} ORDER BY {order})"
+    is_anew = " OR ".join(f"{one} < {one}_before" for one in counters)
+    grown = ", ".join(
+        f"{one} - CASE WHEN {is_anew} THEN 0 ELSE coalesce({one}_before, {0 if from_zero else one}) END AS {one}"
+        for one in counters
+    )
+    replaced = ", ".join(f"{one}, {one}_before" for one in counters)
+    return f"SELECT * EXCEPT ({replaced}), {grown} FROM (SELECT *, {lags} FROM {of})"  # noqa: S608  names of our own

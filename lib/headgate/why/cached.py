@@ -16,7 +16,8 @@ from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, insta
 SHOWN_TOPICS = 20
 ORDER = "second, until, batch_id"
 """Of the rows of a broker or topic in `cache_metrics`."""
-_COUNTS = ("hits", "misses")
+COUNTERS = ("hits", "misses", "hit_bytes", "storage_bytes")
+"""Of both. They begin anew together."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,13 @@ def why_cached(
     window, notes = window_in(times, f"{tables.output}/cache_metrics", at_s, first_s, last_s)
     since_ns = first_ns(window)
     before, after = (_used_bytes(tables, at_ns) for at_ns in (since_ns, end_ns(window)))
-    if not before:  # the rows before are gone, or there were none
-        since_ns += SECOND_NS
-        before = _used_bytes(tables, since_ns)
-        notes.append(
-            "counted from the first row in this time on: what was before is gone by retention, or was not there"
-        )
     brokers = {broker for of, broker in after if of == topic}
-    hits, misses = _counts(tables, topic, since_ns, end_ns(window))
+    is_whole = _is_whole(tables)
+    if not is_whole and any((topic, broker) not in before for broker in brokers):
+        notes.append("counted from the topic's first row in this time on: older rows are gone by retention")
+    if not is_whole and not before:  # the end of the first second is the oldest that is known
+        before = _used_bytes(tables, since_ns + SECOND_NS)
+    hits, misses = _counts(tables, topic, since_ns, end_ns(window), from_zero=is_whole)
     left = _left(tables, topic, window)
     if left is None:
         notes.append("why entries left is not known: jobs/entry_cache.py writes it with --evictions")
@@ -101,14 +101,20 @@ def _known(tables: OutputTables, name: str) -> str:
     return found[0]
 
 
-def _counts(tables: OutputTables, topic: str, since_ns: int, until_ns: int) -> Iterator[int]:
-    """_COUNTS of a topic between these times. It counts from 0 on where it is new, also after it was forgotten."""
+def _is_whole(tables: OutputTables) -> bool:
+    """Whether no row with hits or misses is gone: those by the first row of a broker then came in its second."""
+    columns = "hits > hits_rate OR misses > misses_rate AS is_later"
+    sql = newest(columns, ("broker",), ORDER, "topic IS NULL", "cache_metrics")
+    return not any(row["is_later"] for row in tables.dicts("cache_metrics", sql))
+
+
+def _counts(tables: OutputTables, topic: str, since_ns: int, until_ns: int, *, from_zero: bool) -> tuple[int, int]:
+    """Hits and misses of a topic between these times. from_zero: those by its first row came in that row's second."""
     where = f"topic = {text(topic)} AND second < {instant_sql(until_ns)}"
-    rows = increases(_COUNTS, ("topic", "broker"), ORDER, where, "cache_metrics", from_zero=True)
-    sums = ", ".join(f"sum({one}) AS {one}" for one in _COUNTS)
-    sql = f"SELECT {sums} FROM ({rows}) WHERE second >= {instant_sql(since_ns)}"  # noqa: S608  names of our own
+    rows = increases(COUNTERS, ("topic", "broker"), ORDER, where, "cache_metrics", from_zero=from_zero)
+    sql = f"SELECT sum(hits) AS hits, sum(misses) AS misses FROM ({rows}) WHERE second >= {instant_sql(since_ns)}"  # noqa: S608  names of our own
     (row,) = tables.dicts("cache_metrics", sql)
-    return (row[one] or 0 for one in _COUNTS)
+    return row["hits"] or 0, row["misses"] or 0
 
 
 def _used_bytes(tables: OutputTables, at_ns: int) -> Mapping[tuple[str, str], int]:

@@ -161,14 +161,43 @@ def cache_tables(folder):
     return Tables(folder, {"cache_metrics": CACHE_METRICS, "cache_evictions": EVICTIONS})
 
 
-def test_a_topic_that_was_forgotten_counts_from_0_on(tmp_path):
-    rows = [counters(at_s, TOPIC, 0, misses, 0) for at_s, misses in ((0, 100), (60, 130), (3600, 30), (3660, 45))]
+def test_all_counters_of_a_topic_that_was_forgotten_begin_at_0_again(tmp_path):
+    """It is forgotten after the second row, and after the third, when the bytes alone get lower."""
+    counted = ((0, 90, 100, 900), (60, 100, 102, 1000), (3600, 5, 107, 50), (7200, 6, 110, 20))
+    rows = [counters(at_s, TOPIC, hits, misses, 0) | {"hit_bytes": size} for at_s, hits, misses, size in counted]
     cache_tables(tmp_path).append("cache_metrics", named_rows(rows_of(rows, CACHE_METRICS)), "x", 0)
 
-    for first_s, misses in ((1, 75), (61, 45), (3601, 15)):
-        assert (
-            misses == why_cached(OutputTables(tmp_path), TOPIC, first_s=NOON_S + first_s, last_s=NOON_S + 4000).misses
-        )
+    for first_s, came in ((1, (21, 219)), (61, (11, 217)), (3601, (6, 110))):
+        found = why_cached(OutputTables(tmp_path), TOPIC, first_s=NOON_S + first_s)
+        assert came == (found.hits, found.misses)
+
+
+@pytest.mark.parametrize(
+    ("first_hits", "first_misses", "first_s", "hits", "grown_bytes", "notes"),
+    [
+        (5, 0, 0, 13, 250, 0),
+        (5, 0, 1, 13, 150, 0),
+        (6, 0, 0, 3, 150, 1),
+        (5, 1, 0, 3, 150, 1),
+        (6, 0, 1, 3, 150, 1),
+        (6, 0, 62, 3, 150, 0),
+    ],
+)
+def test_the_first_row_of_a_topic_counts_unless_rows_before_are_gone(
+    first_hits, first_misses, first_s, hits, grown_bytes, notes, tmp_path
+):
+    """The first row of the broker has 5 hits of its second; what it has more were in rows that retention deleted."""
+    of_broker = counters(0, None, first_hits, first_misses, 0) | {"hits_rate": 5.0, "misses_rate": 0.0}
+    of_topic = [
+        counters(at_s, TOPIC, of_both, 0, 0) | {"broker": broker}
+        for at_s, broker, of_both in ((60, "b1", 7), (61, "b2", 3), (62, "b1", 9), (63, "b2", 4))
+    ]
+    rows = [of_broker, counters(0, OTHER, 5, 0, 100), *of_topic, counters(63, OTHER, 5, 0, 250)]
+    cache_tables(tmp_path).append("cache_metrics", named_rows(rows_of(rows, CACHE_METRICS)), "x", 0)
+    found = why_cached(OutputTables(tmp_path), TOPIC, first_s=NOON_S + first_s)
+
+    assert (hits, OTHER, grown_bytes) == (found.hits, found.room[0].topic, found.room[0].grown_bytes)
+    assert notes == len([one for one in found.notes if "gone by retention" in one])
 
 
 def test_entries_leave_for_size_and_the_topics_that_grew_most_took_the_room(tmp_path, capsys):

@@ -8,11 +8,10 @@ from headgate.service.pages.flow import span_sql
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
 from headgate.tables.query import increases
-from headgate.why.cached import ORDER
+from headgate.why.cached import COUNTERS, ORDER
 
 MOST = 50
 TABLE = "cache_metrics"
-_COUNTERS = ("hits", "misses", "hit_bytes", "storage_bytes")
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def cache(read: Read, asked: Asked) -> Cache:
 
 def _uses(read: Read, span: Span, by: str, where: str, causes: tuple[str, ...]) -> list[dict[str, Any]]:
     """What came in the range, after the first row of each topic in it."""
-    counters = (*_COUNTERS, *causes)
+    counters = (*COUNTERS, *causes)
     of_range = f"{span.where('second')} AND {where}"
     rows = increases(counters, ("broker", "topic"), ORDER, of_range, TABLE, from_zero=False)
     summed = ", ".join(f"sum({one}) AS {one}" for one in counters)

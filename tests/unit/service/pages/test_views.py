@@ -194,7 +194,7 @@ def test_connections_caches_clusters_and_replays(output, tmp_path):
     assert (found.paused[1].mostly, found.now) == ("ConnectionOutboundBufferFull", 1)
     caches, _ = seen(output, "cache")
     assert [(one.hits, one.misses, one.hit_share) for one in caches.brokers] == [(90, 9, 90 / 99)]
-    assert [(one.hits, one.misses) for one in caches.topics] == [(46, 9)]
+    assert [(one.hits, one.misses, one.used_bytes) for one in caches.topics] == [(46, 10, 5_000_000)]
     clusters, _ = seen(output, "clusters")
     assert [(one.broker, one.failures, one.error) for one in clusters.brokers] == [
         ("b1", 0, None),
