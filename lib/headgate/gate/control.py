@@ -13,7 +13,6 @@ from typing import Any, cast
 from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.errors import InvalidArgument
-from headgate.gate.connection import LINGER_MS
 from headgate.gate.control_rows import (
     Opened,
     Told,
@@ -43,9 +42,9 @@ class ControlLimits:
 
     connections: at once. line_bytes: of a line. turn_ms: for lines of one connection, until clients and other limiters
     have their turn; the line that is being answered then is the last. unread_ms: without taking a byte, where more than
-    64 KiB wait. waiting_bytes: of events that wait to be read, apart from one answer; 2,000 clients that pause at once,
-    with names of 1,024 bytes, bring 6 MiB. wrong_lines: in wrong_lines_ms. token_ms: until the token is shown.
-    silent_ms: without a byte while it is read, unless it subscribed.
+    64 KiB wait, or anything before the connection closes. waiting_bytes: of events that wait to be read, apart from one
+    answer; 2,000 clients that pause at once, with names of 1,024 bytes, bring 6 MiB. wrong_lines: in wrong_lines_ms.
+    token_ms: until the token is shown. silent_ms: without a byte while it is read, unless it subscribed.
     """
 
     connections: int = 100
@@ -82,7 +81,7 @@ class Control(asyncio.Protocol):
     While answers wait to be read, no line is answered and nothing is read, so one answer waits at most, whatever its
     size. Events are written at once; those that say what held at `subscribe` are written as they are read.
     Beyond ControlLimits the connection ends, with an error as its last line unless it does not read; other connections
-    do not notice.
+    do not notice. Whoever reads gets all that was written before the end.
     """
 
     def __init__(self, port: Port) -> None:
@@ -100,6 +99,8 @@ class Control(asyncio.Protocol):
         self._answer_bytes = 0
         self._is_full = False
         self._unread: Timer | None = None
+        self._is_ended = False
+        """By the port; it is counted then."""
         self._heard_ms = port.clock.now_ms()
         self._wrong = 0
         self._wrong_since_ms = self._heard_ms
@@ -121,7 +122,7 @@ class Control(asyncio.Protocol):
         self._turn()
 
     def eof_received(self) -> None:
-        """It has said all, and all is answered, as it is not read before that. What waits is written if it reads."""
+        """It has said all, and all is answered, as it is not read before that. What waits is written as it reads."""
         self._close()
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -137,9 +138,9 @@ class Control(asyncio.Protocol):
         self._expect_read()
 
     def resume_writing(self) -> None:
-        """It has read."""
+        """It has read; where the connection closes it has to read the rest, too."""
         self._is_full = False
-        if self._unread is not None:
+        if self._unread is not None and not self._transport.is_closing():
             self._unread.cancel()
         self._await_turn()
 
@@ -199,6 +200,8 @@ class Control(asyncio.Protocol):
 
     def _expect_read(self) -> None:
         """End the connection once it has taken nothing for too long of what waits."""
+        if self._unread is not None:
+            self._unread.cancel()
         due_ms = self._port.clock.now_ms() + self._limits.unread_ms
         self._unread = self._port.clock.call_at(due_ms, partial(self._check_read, self._taken_bytes()))
 
@@ -300,11 +303,12 @@ class Control(asyncio.Protocol):
             self._end("wrong lines", f"more than {most}")
 
     def _end_unread(self, what: str) -> None:
-        if self._transport.is_closing():
-            return
-        self._port.counters.add(ENDED, (("why", "does not read"),))
-        host, port = self._transport.get_extra_info("peername")[:2]
-        self._port.say(f"closed a limiter's connection, {host} port {port}: {what}; a limiter has to read all the time")
+        if not self._is_ended:
+            self._is_ended = True
+            self._port.counters.add(ENDED, (("why", "does not read"),))
+            host, port = self._transport.get_extra_info("peername")[:2]
+            peer = f"{host} port {port}"
+            self._port.say(f"closed a limiter's connection, {peer}: {what}; a limiter has to read all the time")
         self._transport.abort()
 
     def _end_long_line(self) -> None:
@@ -324,15 +328,16 @@ class Control(asyncio.Protocol):
             self._waiting = self._port.clock.call_at(due_ms, self._wait)
 
     def _end(self, why: str, error: str) -> None:
+        self._is_ended = True
         self._port.counters.add(ENDED, (("why", why),))
         self._say({"error": error})
         self._flush()
         self._close()
 
     def _close(self) -> None:
-        """Close the connection once all is written, or it has taken too long."""
+        """Close the connection once all is written, or nothing is read for too long."""
         self._transport.close()
-        self._port.clock.call_at(self._port.clock.now_ms() + LINGER_MS, self._transport.abort)
+        self._expect_read()
 
 
 @asynccontextmanager

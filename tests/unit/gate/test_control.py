@@ -32,7 +32,7 @@ class Socket:
     def __init__(self) -> None:
         self.waiting = bytearray()
         self.most_bytes = 0
-        self.is_closed = self.is_paused = False
+        self.is_closed = self.is_aborted = self.is_paused = False
         self.protocol: Control
 
     def set_write_buffer_limits(self, high: int) -> None:
@@ -65,10 +65,11 @@ class Socket:
     def is_closing(self) -> bool:
         return self.is_closed
 
-    def abort(self) -> None:
+    def close(self) -> None:
         self.is_closed = True
 
-    close = abort
+    def abort(self) -> None:
+        self.is_closed = self.is_aborted = True
 
     def get_extra_info(self, _: str) -> tuple[str, int]:
         return ("127.0.0.1", 41234)
@@ -152,6 +153,37 @@ def test_a_limiter_is_ended_if_it_takes_nothing_for_30_s_and_not_if_it_is_slow(
     assert driven.said == [SAID] * is_ended
 
 
+@pytest.mark.parametrize(("taken_bytes", "is_ended"), [(1, False), (0, True)])
+@pytest.mark.parametrize("left_bytes", [100_000, 10_000], ids=["many wait", "some wait"])
+def test_a_limiter_that_has_ended_its_lines_has_as_much_time_to_read(
+    left_bytes: int, taken_bytes: int, is_ended: bool
+) -> None:
+    driven = Driven(ControlLimits(), CLIENTS)
+    driven.control.data_received(ASK)
+    driven.taken(len(driven.socket.waiting) - left_bytes)
+    driven.control.eof_received()
+    driven.taken(left_bytes - 10_000)
+    for second in range(0, 300, 20):
+        driven.clock.pass_to(second * 1000)
+        driven.taken(taken_bytes)
+
+    assert (driven.socket.is_closed, driven.socket.is_aborted, driven.unread) == (True, is_ended, is_ended)
+    assert driven.said == [SAID] * is_ended
+    driven.control.connection_lost(None)
+    assert driven.clock.waiting == 0
+
+
+def test_a_limiter_that_is_ended_and_does_not_read_why_is_counted_once() -> None:
+    driven = Driven(ControlLimits(wrong_lines=0), [])
+    driven.control.data_received(b"no JSON\n")
+    driven.clock.pass_to(29_999)
+    assert (driven.socket.is_closed, driven.socket.is_aborted) == (True, False)
+    driven.clock.pass_to(30_000)
+
+    assert (driven.socket.is_aborted, driven.said) == (True, [])
+    assert driven.counters.values() == {"headgate.gate.control.ended.count{why=wrong lines}": 1}
+
+
 def test_a_limiter_is_not_silent_while_answers_wait_but_once_it_has_read_them_and_says_nothing() -> None:
     """It reads 3 answers of half a megabyte slowly for 1,190 s, of which silence takes 600 s at most, then the rest."""
     driven = Driven(ControlLimits(), CLIENTS)
@@ -167,18 +199,33 @@ def test_a_limiter_is_not_silent_while_answers_wait_but_once_it_has_read_them_an
     assert not driven.socket.is_closed
     driven.clock.pass_to(1_790_000)
     assert (driven.socket.is_closed, driven.counters.values()) == (True, {SILENT: 1})
+    assert driven.drained() == [{"error": "nothing came for 600000 ms"}]
 
 
-def test_lines_that_wait_give_no_more_time_to_show_the_token() -> None:
+@pytest.mark.parametrize(
+    ("waiting", "later"), [(b"\n" * 10, b""), (b"", b"\n")], ids=["lines that wait", "lines that come"]
+)
+def test_nothing_but_the_token_gives_more_time_to_show_it(waiting: bytes, later: bytes) -> None:
     driven = Driven(ControlLimits(turn_ms=0), [], token=b"s3cret")
-    driven.control.data_received(b"\n" * 10)
+    driven.clock.jump_to(2999)
+    driven.control.data_received(waiting + later)
     driven.clock.jump_to(3000)
     driven.clock.pass_to(3000)
 
     assert (driven.socket.is_closed, driven.counters.values()) == (True, {SILENT: 1})
+    assert driven.drained() == [{"error": "no token came for 3000 ms"}]
 
 
-def test_a_limiter_that_has_read_all_may_be_idle_for_as_long_as_it_likes() -> None:
+def test_a_limiter_that_has_shown_the_token_may_be_silent_for_longer() -> None:
+    driven = Driven(ControlLimits(), [], token=b"s3cret")
+    driven.control.data_received(b'{"token": "s3cret"}\n')
+    driven.clock.pass_to(599_999)
+    assert not driven.socket.is_closed
+    driven.clock.pass_to(600_000)
+    assert driven.drained() == [{"ok": True}, {"error": "nothing came for 600000 ms"}]
+
+
+def test_a_limiter_that_has_subscribed_and_read_all_may_be_idle_for_as_long_as_it_likes() -> None:
     driven = Driven(ControlLimits(), CLIENTS)
     driven.control.data_received(SUBSCRIBE)
     driven.drained()
