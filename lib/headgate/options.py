@@ -28,8 +28,6 @@ GUESSES = {
     "list": "ls",
 }
 """What people call a command, or an action of one, that has another name here."""
-PLACES = ("path", "input", "output", "checkpoint", "conf_dir", "recommend", "group_table", "attachment_table")
-"""Names of arguments that may be addresses of stores."""
 LAST_PORT = 65_535
 WRONG = 2
 """Exit status for an argument that cannot be meant, as argparse has it."""
@@ -41,8 +39,9 @@ _NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTAL
 class Parser(argparse.ArgumentParser):
     """Of a command and all below it, or a job: what does not exist is told with the nearest that does.
 
-    Options are spelled whole, so that a new one changes the meaning of none. An address of a store is checked here, for
-    all commands and jobs, and has no slash at its end from here on.
+    Options are spelled whole, so that a new one changes the meaning of none. An address of a store is checked here,
+    whatever the argument, and has no slash at its end from here on. Left out are a FILE, which is on this machine, and
+    what another parser reads.
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -55,14 +54,18 @@ class Parser(argparse.ArgumentParser):
             self._tell_unread(unread, takes_input=hasattr(known, "input"))
         for action in self._actions:
             given = getattr(known, action.dest, None)
-            if action.dest in PLACES and isinstance(given, str | list):
+            if action.metavar != "FILE" and action.nargs != argparse.REMAINDER:
                 option = next(iter(action.option_strings), action.dest.upper())
-                places = [self._place(one, option) for one in ([given] if isinstance(given, str) else given)]
-                setattr(known, action.dest, places[0] if isinstance(given, str) else places)
+                if isinstance(given, list):
+                    setattr(known, action.dest, [self._place(one, option) for one in given])
+                elif given is not None:
+                    setattr(known, action.dest, self._place(given, option))
         return known, unread
 
-    def _place(self, given: str, option: str) -> str:
-        """In one line, as a command or a job says all that is wrong with places."""
+    def _place(self, given: object, option: str) -> object:
+        """In one line, as a command or a job says all that is wrong with places. Anything else is left as it is."""
+        if not isinstance(given, str):
+            return given
         try:
             check_address(given, option)
         except InputError as error:

@@ -1,9 +1,11 @@
 """Arguments that are places on stores, as all commands and jobs read them."""
 
+import argparse
+
 import pytest
 
 from headgate.cli import main
-from headgate.options import PLACES, Parser
+from headgate.options import Parser
 
 CLUSTER = ("--cluster", "cluster.toml")
 
@@ -22,12 +24,14 @@ CLUSTER = ("--cluster", "cluster.toml")
         (("tables", "PLACE"), "OUTPUT"),
         (("usage", "PLACE"), "OUTPUT"),
         (("why", "persistent://a/b/c", "PLACE"), "OUTPUT"),
+        (("usage", "out", "--limit-table", "PLACE"), "--limit-table"),
         (("groups", "list", "out", "--group-table", "PLACE"), "--group-table"),
         (("collect", *CLUSTER, "--output", "PLACE"), "--output"),
         (("enforce", *CLUSTER, "--release", "--output", "PLACE"), "--output"),
         (("cluster", "check", *CLUSTER, "--output", "PLACE"), "--output"),
         (("serve", "PLACE"), "OUTPUT"),
         (("gate", "table", "PLACE"), "OUTPUT"),
+        (("gate", "table", "out", "--receipts", "PLACE"), "--receipts"),
     ],
 )
 def test_every_command_refuses_an_address_that_cannot_be_meant_in_one_line(command, option, place, capsys):
@@ -42,13 +46,24 @@ def test_every_command_refuses_an_address_that_cannot_be_meant_in_one_line(comma
 def test_arguments_lose_the_slash_at_the_end_of_an_address_and_nothing_else(monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     parser = Parser(prog="throttle")
-    for name in PLACES:
-        parser.add_argument(f"--{name.replace('_', '-')}", action="append" if name == "conf_dir" else "store")
-    parser.add_argument("--files")
+    for name in ("output", "input", "checkpoint"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--conf-dir", action="append")
+    parser.add_argument("--seeds", type=int, nargs="+")
+    parser.add_argument("--grid", metavar="FILE")
+    parser.add_argument("others", nargs=argparse.REMAINDER)
     given = parser.parse_args(
-        ["--output=s3a://b/live/", "--input=data/", "--conf-dir=s3a://b/", "--conf-dir=conf/", "--files=s3a://b/x/#y"]
+        [
+            *("--output=s3a://b/live/", "--input=data/", "--conf-dir=s3a://b/", "--conf-dir=conf/"),
+            *("--seeds", "1", "2", "--grid=s3a://b/x/#y", "job", "s3a://b/x/#y"),
+        ]
     )
-    assert ("s3a://b/live", "data/", ["s3a://b", "conf/"], "s3a://b/x/#y", None) == (
-        *(given.output, given.input, given.conf_dir, given.files),
-        given.checkpoint,
-    )
+    assert vars(given) == {
+        "output": "s3a://b/live",
+        "input": "data/",
+        "checkpoint": None,
+        "conf_dir": ["s3a://b", "conf/"],
+        "seeds": [1, 2],
+        "grid": "s3a://b/x/#y",
+        "others": ["job", "s3a://b/x/#y"],
+    }
