@@ -86,8 +86,7 @@ class BoundedServer(uvicorn.Server):
         """End what uvicorn no longer waits for: what has begun to be answered ends with its connection."""
         tasks = list(self.server_state.tasks)
         for task in tasks:
-            if not task.cancelling():  # after a second Ctrl-C uvicorn leaves them as they are
-                task.cancel()
+            task.cancel()  # after a second Ctrl-C uvicorn has not
         for connection in list(self.server_state.connections):
             if isinstance(connection, PatientProtocol):
                 connection.break_off()

@@ -29,18 +29,26 @@ class Impatient(PatientProtocol):
     LINGER_S: ClassVar[float] = 0.1
     ran_out: ClassVar[asyncio.Event]
     """Set once somebody's patience has; each service has its own."""
+    lingered: ClassVar[asyncio.Event]
+    """Likewise, once somebody has had the time to end TLS."""
 
     def _give_up(self) -> None:
         super()._give_up()
         self.ran_out.set()
 
+    def _leave(self) -> None:
+        super()._leave()
+        self.lingered.set()
+
 
 @asynccontextmanager
-async def served(app: Any, most: int = 100, **tls: Any) -> AsyncIterator[tuple[uvicorn.Server, Counted, Any]]:
+async def served(
+    app: Any, most: int = 100, graceful_s: int = 1, **tls: Any
+) -> AsyncIterator[tuple[uvicorn.Server, Counted, Any]]:
     """The app, what is counted, and the address."""
-    Impatient.ran_out = asyncio.Event()
+    Impatient.ran_out, Impatient.lingered = asyncio.Event(), asyncio.Event()
     counted = Counted(AtOnce(app, most))
-    config = uvicorn.Config(counted, lifespan="off", log_level="error", timeout_graceful_shutdown=1, **tls)
+    config = uvicorn.Config(counted, lifespan="off", log_level="error", timeout_graceful_shutdown=graceful_s, **tls)
     server = BoundedServer(config, Impatient, most, counted.refused.inc)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
@@ -231,6 +239,49 @@ async def long_answer(scope: Any, receive: Any, send: Any) -> None:
     """More than sockets hold."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": bytes(2**24)})
+
+
+def test_its_end_waits_for_a_client_that_reads_its_answer_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Impatient, "PATIENCE_S", TIMEOUT_S)
+
+    async def play() -> bytes:
+        async with served(long_answer, graceful_s=30) as (server, _, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(REQUEST)
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), TIMEOUT_S)
+            server.should_exit = True
+            await asyncio.wait_for(Impatient.lingered.wait(), TIMEOUT_S)
+            body = await asyncio.wait_for(reader.read(), TIMEOUT_S)
+            writer.close()
+            return body
+
+    assert asyncio.run(play()).count(0) == 2**24
+
+
+def test_its_end_waits_for_no_client_that_asks_again_and_has_not_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its second answer could not be written before it has read the first."""
+    monkeypatch.setattr(Impatient, "PATIENCE_S", 2 * TIMEOUT_S)
+
+    async def play() -> None:
+        asked = asyncio.Event()
+
+        async def one_answer(scope: Any, receive: Any, send: Any) -> None:
+            if scope["path"] == "/":
+                await long_answer(scope, receive, send)
+            else:
+                asked.set()
+                await asyncio.Event().wait()
+
+        async with asyncio.timeout(TIMEOUT_S), served(one_answer) as (_, _, address):
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(REQUEST + REQUEST.replace(b"/ ", b"/again ", 1))
+            await asked.wait()
+        writer.close()
+
+    asyncio.run(play())
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_who_asks_and_does_not_read_is_closed() -> None:

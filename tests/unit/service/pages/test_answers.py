@@ -15,6 +15,7 @@ from headgate.errors import PageError
 from headgate.service.pages.answers import HTML, JSON, MOST_AT_ONCE, MOST_KEPT, Pages
 from headgate.service.pages.output import Output
 from headgate.service.pages.views import VIEWS
+from headgate.stores import BRIEF
 from headgate.throttle.schemas import TOPIC_USAGE
 from page_outputs import CLICKS, ORDERS, collected, throttled, usage, write
 
@@ -85,6 +86,37 @@ def test_a_look_holds_for_a_while(output):
     assert followed.look() is first
     now_s[0] = 1
     assert followed.look().versions != first.versions
+
+
+def test_who_waited_for_a_look_that_failed_does_not_try_again(monkeypatch):
+    now_s, looks = [0.0], []
+
+    def fails(*_):
+        looks.append(now_s[0])
+        now_s[0] += 9
+        raise OSError("no answer")
+
+    monkeypatch.setattr("headgate.service.pages.output.folders_of", fails)
+    followed = Output("out", QuotaSettings(), clock=lambda: now_s[0], look_s=1)
+    for at_s in (0, 9, 9.9, 10):
+        now_s[0] = at_s
+        with pytest.raises(OSError, match="no answer"):
+            followed.look()
+    assert looks == [0, 10]
+
+
+def test_a_store_is_waited_for_briefly_from_the_first_look_at_a_table(output, monkeypatch):
+    opened = []
+
+    def noted(location, **options):
+        opened.append(options)
+        return DeltaTable(location, **options)
+
+    monkeypatch.setattr("headgate.service.pages.output.DeltaTable", noted)
+    followed = Output(str(output), QuotaSettings())
+    assert followed.look().parts
+    assert opened == [{"storage_options": BRIEF.of_delta}] * len(followed._followed)
+    assert {one._options["retry_timeout"] for one in followed._followed.values()} == {"9s"}
 
 
 @pytest.mark.usefixtures("no_store")
