@@ -17,6 +17,7 @@ from headgate.cache.schemas import EVENTS, OF_CACHE
 from headgate.conf import load_conf
 from headgate.errors import ConfError, InputError, StateError
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
+from headgate.spark.feed import has_open_batch
 from headgate.spark.state import read_state
 from headgate.tables.delta import Tables
 from integration.cache_events import (
@@ -129,12 +130,16 @@ def calm(scene: Path, spark_of_all_tests: SparkSession) -> Path:
 def test_batches_restarts_and_formats_change_nothing(
     engine: Engine, spark: SparkSession, scene: Path, calm: Path, tmp_path: Path
 ) -> None:
-    """One batch of all; on Spark, a batch a file of JSON; a Delta table, stopped after its first batch."""
+    """One batch of all; on Spark, a batch a file of JSON; a Delta table, stopped in its first batch.
+
+    Spark has begun the next one by then, as more waits, and it is run, too.
+    """
     whole, slow = conf_in(tmp_path / "whole", broker=SMALL), load_conf(scene / "conf")
     engine.cache(whole, scene / "in", tmp_path / "a")
     table, stop = write_table(tmp_path / "table", some_events(), FILES), Event()
     job = job_in(tmp_path / "c", table, "delta")
     assert not CacheRun(spark, job, slow, lambda _: stop.set(), stop).run()
+    assert not has_open_batch(job.checkpoint)
     run(spark, slow, job)
 
     expected = results_of(tmp_path / "a")

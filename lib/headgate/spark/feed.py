@@ -304,5 +304,11 @@ def _version(name: str) -> int:
     return int(name.partition(".")[0])
 
 
+def has_open_batch(checkpoint: str) -> bool:
+    """Whether Spark has noted a batch in a checkpoint, and not that it is done."""
+    folder = folder_at(checkpoint)
+    return _last_number(folder.folder("offsets")) != _last_number(folder.folder("commits"))
+
+
 def _last_number(folder: Folder) -> int | None:
     return max((int(name) for name in folder.names() if name.isdecimal()), default=None)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import StateError
-from headgate.spark.feed import Feed
+from headgate.spark.feed import Feed, has_open_batch
 from headgate.spark.idle import idle_of
 from headgate.spark.input.input_files import InputFiles
 from headgate.spark.input.sources import literal, path_exists
@@ -76,7 +76,7 @@ _NO_TICKS = Ticks(0, lambda _: [], lambda _: None)
 
 
 class StreamingJob:
-    """Runs its query until the input is used up (`once`), or `stop` is set: then to the end of the batch under way.
+    """Runs its query until the input is used up (`once`), or `stop` is set: then to the end of the last begun batch.
 
     If a batch does not end within STOP_WAIT_S, the job aborts it, and the next start reruns it. With `once`, rows that
     arrive during the run are taken in as well. When the input is used up, a closing batch ends all that is open. If
@@ -139,6 +139,8 @@ class StreamingJob:
             self._close()
         else:
             self._to_the_end(self._follow, processingTime=f"{self._schedule.interval_ms} milliseconds")
+        if self._stop.is_set() and not self.broken_off and has_open_batch(self._checkpoint):
+            self._complete()
         self._end()
         return not self._stop.is_set()
 
@@ -163,6 +165,17 @@ class StreamingJob:
         failure = None if self._stop.is_set() else query.exception()
         if failure is not None:
             raise (self._files and self._files.refused) or failure
+
+    def _complete(self) -> None:
+        """Run the batch that Spark had begun before it noticed the stop, as it does where more input waits."""
+        query = self._start({"once": True})
+        deadline_s = time.monotonic() + STOP_WAIT_S
+        while query.isActive and time.monotonic() < deadline_s:
+            time.sleep(POLL_S)
+        self.broken_off = query.isActive
+        query.stop()
+        if not self.broken_off and (failure := query.exception()) is not None:
+            raise failure
 
     def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
         if self._feed is not None:
