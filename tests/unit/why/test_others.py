@@ -181,6 +181,7 @@ def test_all_counters_of_a_topic_that_was_forgotten_begin_at_0_again(tmp_path):
         (5, 1, 0, 3, 150, 1),
         (6, 0, 1, 3, 150, 1),
         (6, 0, 62, 3, 150, 0),
+        (6, 0, 63, 1, 150, 0),
     ],
 )
 def test_the_first_row_of_a_topic_counts_unless_rows_before_are_gone(
