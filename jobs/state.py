@@ -10,29 +10,32 @@ unloads, connections and IO threads, which are in the state, too, nothing is tol
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
-from headgate.errors import HeadgateError
 from headgate.options import Parser, positive
 from headgate.places import check_checkpoint, sole_use
 from headgate.report.state_screen import json_lines, state_lines
+from headgate.spark.job import exit_status
 from headgate.spark.session import spark_session
 from headgate.spark.state import read_state, repartition
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0, or 2 with a message if there is no state to read, or none that can be split."""
-    options = parsed(arguments)
-    try:
-        check_checkpoint(options.checkpoint)
-        if options.partitions is not None:
-            with sole_use(options.checkpoint):
-                repartition(spark_session("headgate state"), options.checkpoint, options.partitions)
-            sys.stdout.write(f"state: in {options.partitions} parts from the next start of the job on\n")
-            return 0
-        report = read_state(spark_session("headgate state"), options.checkpoint)
-    except HeadgateError as error:
-        sys.stderr.write(f"state: {error}\n")
-        return 2
+    """Exit status 0, 2 with a message if there is no state to read, or none that can be split; 1 if Spark failed or an
+    object store does not answer.
+    """
+    return exit_status("state", partial(state, parsed(arguments)))
+
+
+def state(options: argparse.Namespace) -> int:
+    """Show the state, or split it."""
+    check_checkpoint(options.checkpoint)
+    if options.partitions is not None:
+        with sole_use(options.checkpoint):
+            repartition(spark_session("headgate state"), options.checkpoint, options.partitions)
+        sys.stdout.write(f"state: in {options.partitions} parts from the next start of the job on\n")
+        return 0
+    report = read_state(spark_session("headgate state"), options.checkpoint)
     lines = json_lines(report) if options.format == "json" else state_lines(report)
     sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0

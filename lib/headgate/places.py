@@ -36,8 +36,10 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
     for option, place in places.items():
         if files or option != "--input":
             check_address(place, option)
-    _check_escape(output, "--output")
+    _check_misread(output, "--output")
     for option in ("--output", "--checkpoint"):
+        if (folder := local_path(places[option])) is not None and folder.is_file():
+            raise InputError(f"{option}: {places[option]} is a file; give a folder")
         if files and _holds(input_, places[option]):
             raise InputError(
                 f"{option}: got {places[option]}, which is in the --input {input_}, and what is written there would be "
@@ -48,7 +50,12 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
             check_reachable(place, option)
 
 
-def _check_escape(output: str, option: str) -> None:
+def _check_misread(output: str, option: str) -> None:
+    if output.startswith("~") or output != output.strip():
+        raise InputError(
+            f"{option}: got {output!r}, where ~ or a space at an end reads as something else to delta-rs; give a "
+            "folder without it, such as one that begins with / or ./"
+        )
     if escape := _ESCAPE.search(str(local_path(output) or output)):
         raise InputError(
             f"{option}: got {output}, where {escape[0]} in the path reads as another character to delta-rs; give a "
@@ -88,7 +95,7 @@ def check_new(output: str, option: str = "--output") -> None:
     if place is None:
         _check_new_stored(output, option)
         return
-    _check_escape(output, option)
+    _check_misread(output, option)
     try:
         if place.exists() and not place.is_dir():
             raise InputError(f"{option}: {output} is a file; {allowed}")
@@ -190,10 +197,10 @@ def claimed(output: str | None) -> Iterator[None]:
     be made or written to, or another run has it. A run without tables leaves no folder. None, and a folder elsewhere:
     nothing to do.
     """
-    if output is None or local_path(output) is None:
+    if output is None or (place := local_path(output)) is None:
         yield
         return
-    claim = Path(output, RUNNING)
+    claim = place / RUNNING
     is_new = not claim.parent.exists()
     try:
         claim.parent.mkdir(parents=True, exist_ok=True)

@@ -100,11 +100,12 @@ def check_address(place: str, option: str) -> None:
 
     option: how it was given.
     """
-    if not is_stored(place):
+    given = place.partition(":")[0].casefold()
+    scheme = _OF_OTHERS.get(given, given)
+    if scheme not in SCHEMES or not (is_stored(place) or place.startswith(f"{scheme}:")):
         return
-    scheme = _OF_OTHERS.get(scheme_of(place), scheme_of(place))
-    if not place.startswith(f"{scheme}:"):
-        meant = f"{scheme}:{place.partition(':')[2]}"
+    if not place.startswith(f"{scheme}://"):
+        meant = f"{scheme}://{place.partition(':')[2].lstrip('/')}"
         raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {meant}")
     bucket, _, key = place.partition("://")[2].partition("/")
     *above, last = key.rstrip("/").split("/")
@@ -131,6 +132,8 @@ def check_reachable(place: str, option: str) -> None:
     answer; disks pass.
     """
     check_address(place, option)
+    if option not in _READ:
+        _check_scheme(place, option)
     if not is_stored(place):
         return
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
@@ -183,8 +186,14 @@ def _allowed() -> str:
     return ", ".join(f"{one}://" for one in SCHEMES)
 
 
+def _check_scheme(place: str, what: str) -> None:
+    if scheme_of(place) not in {"", "file", *SCHEMES}:
+        raise InputError(f"{what}: got {place}; allowed are a path and an address with {_allowed()}; correct it")
+
+
 def file_system(place: str, patience: Patience = PATIENT) -> tuple["pafs.FileSystem", str]:
-    """Pyarrow's file system of a place, and the path in it. patience: for S3."""
+    """Pyarrow's file system of a place, and the path in it. patience: for S3. Raises InputError for any other place."""
+    _check_scheme(place, "a place")
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     if not place.startswith("file:") and (local := local_path(place)) is not None:
@@ -395,6 +404,8 @@ def copied(place: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="headgate-") as scratch:
         try:
             path = _copy(place, Path(scratch))
+        except FileNotFoundError as error:
+            raise InputError(f"nothing is at {place}; give a file or a folder that exists, not a pattern") from error
         except (OSError, ValueError) as error:
             raise unreached(place, error) from error
         yield str(path)

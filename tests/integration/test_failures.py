@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import StateError, TableError
@@ -77,16 +77,20 @@ def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("story", "words"),
+    ("kind", "story", "words"),
     [
-        ("ended\nCaused by: java.io.IOException: No space left on device", None),
-        ("ended\nheadgate.errors.StateError: the state has version 2\n", "the state has version 2"),
-        ("ended\nCaused by: java.lang.IllegalStateException: Incomplete log file 3\n", "A file is damaged"),
-        ("[STREAMING_UNFINISHED_REPARTITION_DETECTED] The latest batch 6 is", "with the same --partitions"),
+        (StreamingQueryException, "ended\nCaused by: java.io.IOException: No space left on device", None),
+        (StreamingQueryException, "ended\nheadgate.errors.StateError: the state has version 2\n", "has version 2"),
+        (StreamingQueryException, "Caused by: java.lang.IllegalStateException: Incomplete log file 3\n", "is damaged"),
+        (StreamingQueryException, "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot", "from a copy"),
+        (PySparkException, "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE] Checkpoint location", "from a copy"),
+        (StreamingQueryException, "[STREAMING_UNFINISHED_REPARTITION_DETECTED] 6 is", "with the same --partitions"),
     ],
 )
-def test_what_no_other_start_gets_over_is_a_refusal(story: str, words: str | None) -> None:
-    failure = StreamingQueryException(message=story)
+def test_what_no_other_start_gets_over_is_a_refusal(
+    kind: type[PySparkException], story: str, words: str | None
+) -> None:
+    failure = kind(message=story)
 
     def fail() -> int:
         raise failure

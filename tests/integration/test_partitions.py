@@ -1,6 +1,8 @@
 """jobs/state.py --partitions: the job goes on, with the tables that it would have had."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,15 @@ def parts_of(checkpoint: Path) -> int:
 
 
 @pytest.mark.long
+@contextmanager
+def gone(file: Path) -> Iterator[None]:
+    """A file is not there while the block runs."""
+    content = file.read_bytes()
+    file.unlink()
+    yield
+    file.write_bytes(content)
+
+
 def test_a_job_goes_on_with_more_parts_as_with_those_that_it_had(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -44,10 +55,12 @@ def test_a_job_goes_on_with_more_parts_as_with_those_that_it_had(
     split = ("--checkpoint", checkpoint, "--partitions", PARTS)
     with sole_use(str(checkpoint)):
         assert run_here(capsys, "state", *split).returncode == 2, "a job that runs is left alone"
+    with gone(max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))):
+        refused = run_here(capsys, "state", *split)
+    assert (2, True) == (refused.returncode, "Start the job once more, stop it with SIGTERM" in refused.stderr)
     done = run_job("state", *map(str, split))  # with a session that ran no query
     assert (0, "") == (done.returncode, done.stderr)
-    again = run_here(capsys, "state", *split)
-    assert (2, True) == (again.returncode, f"cannot be split into {PARTS} parts" in again.stderr)
+    assert run_here(capsys, "state", *split).returncode == 0, "what is done already is done"
     assert state.to_pylist() == read_state(spark, str(checkpoint)).to_pylist()
 
     assert expected == results_of(run("split", files[4:]))

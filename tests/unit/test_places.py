@@ -6,7 +6,7 @@ import re
 import pytest
 
 from headgate.errors import InputError, StateError
-from headgate.places import check_checkpoint, check_new, check_places, check_writable, sole_use
+from headgate.places import RUNNING, check_checkpoint, check_new, check_places, check_writable, claimed, sole_use
 from soak import Disk
 
 
@@ -24,6 +24,9 @@ from soak import Disk
         (("s3a://b/in", "s3a://b/in/out", "c"), "--output: got s3a://b/in/out, which is in the --input s3a://b/in"),
         (("s3://b/in", "out", "c"), "--input: got s3://b/in; allowed are s3a://, abfss://, gs://; give s3a://b/in"),
         (("in", "s3a://", "c"), "--output: got s3a://; allowed is s3a://BUCKET/FOLDER"),
+        (("in", "hdfs://b/o", "c"), "--output: got hdfs://b/o; allowed are a path and an address with s3a://"),
+        (("in", "out", "c/file"), "--checkpoint: c/file is a file; give a folder"),
+        (("in", "~/out", "c"), "--output: got '~/out', where ~ or a space at an end reads as something else"),
         (
             ("file:///data/in", "/data/in/out", "c"),
             "--output: got /data/in/out, which is in the --input file:///data/in",
@@ -32,6 +35,8 @@ from soak import Disk
 )
 def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "file").touch()
     with pytest.raises(InputError, match="^" + re.escape(said)):
         check_places(*places, files=True)
 
@@ -41,7 +46,7 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
     [
         ("demo/trace", "demo", "demo/checkpoint"),
         ("in", "in-2", "c"),
-        ("hdfs://b/in", "hdfs://b/in-2", "c"),
+        ("hdfs://b/in", "out", "c"),
         ("data/*.json", "data/out", "data/c"),
         ("in%20", "100%", "c%20"),
     ],
@@ -50,11 +55,20 @@ def test_other_places_are_taken(places):
     check_places(*places, files=True)
 
 
-@pytest.mark.parametrize("output", ["a%20b", "s3a://b/a%20b"])
-def test_a_new_output_that_delta_rs_would_make_elsewhere_is_refused(output, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("output", "found"), [("a%20b", "%20"), ("s3a://b/a%20b", "%20"), ("~/o", "~"), (" s3a://b/o", "~ or a space")]
+)
+def test_a_new_output_that_delta_rs_would_make_elsewhere_is_refused(output, found, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=f"^--output: got {output}, where %20 "):
+    with pytest.raises(InputError, match=f"^--output: got '?{output}'?, where {found} "):
         check_new(output)
+
+
+def test_the_mark_of_a_run_is_in_its_output_however_that_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with claimed(f"file://{tmp_path}/out"):
+        assert [RUNNING] == [file.name for file in (tmp_path / "out").iterdir()]
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_the_name_of_a_topic_is_no_folder():

@@ -11,6 +11,7 @@ from headgate.spark.job import FAILED, WRONG, exit_status
 from headgate.stores import (
     check_address,
     check_reachable,
+    copied,
     file_system,
     file_system_of,
     folder_at,
@@ -56,6 +57,8 @@ def test_plain_http_to_a_store_has_to_be_asked_for(monkeypatch):
         ("s3a://b/a#b", "where # reads"),
         ("gs://b/a?b", "where ? reads"),
         ("S3A://b/a", "allowed are s3a://, abfss://, gs://; give s3a://b/a"),
+        ("S3A:/b/a", "allowed are s3a://, abfss://, gs://; give s3a://b/a"),
+        ("gs:b/a", "allowed are s3a://, abfss://, gs://; give gs://b/a"),
         ("S3://b/a", "allowed are s3a://, abfss://, gs://; give s3a://b/a"),
         ("s3a:///a", "allowed is s3a://BUCKET/FOLDER"),
         ("s3a://b/a/../c", "allowed is s3a://BUCKET/FOLDER without empty names, . and .."),
@@ -213,8 +216,19 @@ def test_a_store_is_away_by_what_it_answers_not_by_how_places_are_called(text, e
     assert expected == is_away(OSError(text))
 
 
+def test_an_input_that_is_not_there_needs_no_other_credentials(monkeypatch):
+    nothing = pytest.raises(InputError, match=r"^nothing is at s3a://b/o/\*.json; give a file or a folder")
+    with refusing(monkeypatch, 404, "", only="nothing"), nothing, copied("s3a://b/o/*.json"):
+        pass
+
+
 def test_a_disk_is_no_store():
     assert "otherwise" == remedy(OSError("Generic LocalFileSystem error: Unable to copy data to file"), "otherwise")
+
+
+def test_what_is_no_place_at_all_is_told_where_a_file_system_is_asked_for():
+    with pytest.raises(InputError, match=r"got foo://b/conf; allowed are a path and an address with s3a://"):
+        folder_at("foo://b/conf")
 
 
 def test_a_job_ends_with_1_where_a_table_is_away_and_with_2_where_the_store_refuses_it(monkeypatch, no_store):

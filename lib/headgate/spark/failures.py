@@ -6,12 +6,12 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import PySparkException, StreamingQueryException
 
 _WORKER_DIED = "Python worker exited unexpectedly"
-_DAMAGE = re.compile("(?i)checksum|incomplete log file")
+_DAMAGE = re.compile("(?i)checksum|incomplete log file|MISSING_STATE_DIRECTORY|MISSING_METADATA_FILE")
 _OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
 _LOG = "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
 _OF_DAMAGE = (
-    "A file is damaged, and no start goes on until it is put back from a copy. If it is of the checkpoint and there is "
-    "none, start with a new --output and --checkpoint, and read the input again."
+    "A file is damaged or missing, and no start goes on until it is put back from a copy. If it is of the checkpoint "
+    "and there is none, start with a new --output and --checkpoint, and read the input again."
 )
 _STATE = "StateError: "
 SPLIT_BROKEN_OFF = re.compile("UNFINISHED_REPARTITION|ABANDONED_REPARTITION")
@@ -27,18 +27,19 @@ SPARK_ERRORS = (PySparkException, Py4JError)
 
 def in_words(failure: Exception) -> str:
     """The cause of one of SPARK_ERRORS, for a query the last of the errors that it names, and what to do."""
-    if not isinstance(failure, StreamingQueryException):
-        return f"Spark cannot run the job: {first_line(failure)}\n{_LOG}"
     cause = _cause(failure)
-    told = _refusal(cause) or f"the query failed: {cause}\n{_OF_GOING_ON} "
-    return told + _LOG
+    if (refusal := _refusal(cause)) is not None:
+        return refusal + _LOG
+    if isinstance(failure, StreamingQueryException):
+        return f"the query failed: {cause}\n{_OF_GOING_ON} {_LOG}"
+    return f"Spark cannot run the job: {cause}\n{_LOG}"
 
 
 def is_refused(failure: Exception) -> bool:
-    """Whether a query has failed for what no other start gets over by itself: state of another version, a split half
-    done, a damaged file.
+    """Whether the cause is one that no other start gets over by itself: state of another version, a split half done, a
+    damaged file.
     """
-    return isinstance(failure, StreamingQueryException) and _refusal(_cause(failure)) is not None
+    return _refusal(_cause(failure)) is not None
 
 
 def _refusal(cause: str) -> str | None:
@@ -50,7 +51,9 @@ def _refusal(cause: str) -> str | None:
     return f"the query failed: {cause}\n{_OF_DAMAGE} " if _DAMAGE.search(cause) else None
 
 
-def _cause(failure: StreamingQueryException) -> str:
+def _cause(failure: Exception) -> str:
+    if not isinstance(failure, StreamingQueryException):
+        return first_line(failure)
     story = str(failure).partition(_QUERY)[0]
     if _WORKER_DIED in story:
         return "a Python worker of Spark was killed, by somebody or for want of memory"

@@ -9,6 +9,9 @@ from headgate.spark.failures import SPARK_ERRORS, SPLIT_BROKEN_OFF, first_line
 from headgate.spark.session import prepare_checkpoint
 from headgate.throttle.state_report import state_report
 
+_IS_SPLIT = "SHUFFLE_PARTITIONS_ALREADY_MATCH"
+"""Spark's name of what is wrong with a split into as many parts as there are."""
+
 
 def read_state(spark: SparkSession, checkpoint: str) -> pa.Table:
     """REPORT of a checkpoint, the throttle job's or the entry cache's. Raises StateError where there is none."""
@@ -33,15 +36,20 @@ def repartition(spark: SparkSession, checkpoint: str, partitions: int) -> None:
     """Split a checkpoint's state into so many parts, for good. No job may use it meanwhile.
 
     Spark notes it as a batch of its own that has no input. One that was broken off is completed by another call with
-    the same number. Raises StateError where the last batch of the job is not complete, or it has as many parts already.
+    the same number; where it has as many parts already, nothing is done. Raises StateError where the last batch of the
+    job is not complete.
     """
     _prepare(spark, checkpoint)
     try:
         spark._streamingCheckpointManager.repartition(checkpoint, partitions)
     except SPARK_ERRORS as error:
+        if _IS_SPLIT in str(error):
+            return
         is_half_done = SPLIT_BROKEN_OFF.search(str(error))
         remedy = (
-            "Repeat that split first" if is_half_done else "Stop the job with SIGTERM, after its batch, and try again"
+            "Repeat that split first"
+            if is_half_done
+            else "Start the job once more, stop it with SIGTERM, and try again"
         )
         raise StateError(
             f"the state in {checkpoint} cannot be split into {partitions} parts: {first_line(error)}. {remedy}"

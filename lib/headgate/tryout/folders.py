@@ -6,6 +6,7 @@ from typing import NamedTuple
 from headgate.conf import Conf
 from headgate.errors import ConfError
 from headgate.replay.folders import load_folders
+from headgate.stores import check_reachable
 from headgate.tryout.conf_changes import ConfKeys, conf_keys
 from headgate.tryout.watch import stamps_of
 
@@ -22,6 +23,8 @@ def loaded(folders: Sequence[str], *, strict: bool = False) -> Loaded:
 
     strict: warnings about them are mistakes.
     """
+    for folder in folders:  # a store that is away is asked once, not for each file
+        check_reachable(folder, "--conf-dir")
     while True:
         before = stamps_of(folders)
         try:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from headgate.errors import ConfError
+from headgate.errors import AwayError, ConfError
 from headgate.report.screen import terminal_console
 from headgate.tryout import folders
 from headgate.tryout import session as module
@@ -264,3 +264,10 @@ def test_limits_that_nothing_came_under_are_named_and_no_limit_is_called_so(trac
     ]
     lines, _ = shown(trace, [empty], lambda session: session.run(confs_of(empty)))
     assert "No publish was throttled: the conf files set no limit of publishes." in lines
+
+
+@pytest.mark.usefixtures("no_store")
+def test_a_store_that_is_away_is_asked_for_conf_once():
+    """Not for each file of each folder, which takes minutes."""
+    with pytest.raises(AwayError, match=r"^--conf-dir: s3a://b/conf cannot be reached"):
+        loaded(["s3a://b/conf"])
