@@ -29,20 +29,29 @@ _CONNECT_S = 5
 
 
 class Patience(NamedTuple):
-    """How long a store is waited for. attempts: of a request, before S3 counts as failed. answer_s: for each one."""
+    """How long a store is waited for. attempts: of a request, before S3 counts as failed. answer_s: for each one.
+    transfer_s: for each one of delta-rs with all that it brings or takes.
+    """
 
     attempts: int
     answer_s: int
+    transfer_s: int = 30
 
     @property
     def of_delta(self) -> dict[str, str]:
-        """The same as storage options of delta-rs, which gives each request up to 30 s."""
-        return {"max_retries": str(self.attempts - 1), "retry_timeout": f"{self.attempts * self.answer_s}s"}
+        """The same as storage options of delta-rs."""
+        return {
+            "max_retries": str(self.attempts - 1),
+            "retry_timeout": f"{self.attempts * self.answer_s}s",
+            "timeout": f"{self.transfer_s}s",
+        }
 
 
 PATIENT, _AT_FIRST = Patience(10, 60), Patience(3, 60)
 BRIEF = Patience(3, 3)
 """For somebody who waits for a page, and for what is tried again soon."""
+BRIEF_IF_SMALL = BRIEF._replace(transfer_s=BRIEF.attempts * BRIEF.answer_s)
+"""For somebody who waits for a table of some KiB."""
 
 _OF_OTHERS = {
     "s3": "s3a",

@@ -1,14 +1,19 @@
 """Addresses of object stores, without one: what is refused, what Spark is told, and what is said of an error."""
 
 import re
+import socket
+import time
 
 import pytest
 
 from headgate.cli import main
 from headgate.cluster.schemas import OF_COLLECTOR
 from headgate.errors import AwayError, HeadgateError, InputError, Mistakes, TableError
+from headgate.quota.tables.delta import opened
+from headgate.quota.tables.schemas import RG_GROUPS
 from headgate.spark.job import FAILED, WRONG, exit_status
 from headgate.stores import (
+    Patience,
     check_address,
     check_reachable,
     copied,
@@ -24,7 +29,7 @@ from headgate.stores import (
     without_slashes,
 )
 from headgate.tables.delta import Tables
-from stub_store import SECRET, refusing
+from stub_store import SECRET, at, refusing
 
 _OF_DELTA_RS = (
     "Generic S3 error\n          \x1b[31m↳\x1b[0m Error performing GET http://x/b?list-type=2 - non-2xx status code\n"
@@ -239,6 +244,16 @@ def test_a_job_ends_with_1_where_a_table_is_away_and_with_2_where_the_store_refu
     assert FAILED == exit_status("job", open_table)
     with refusing(monkeypatch, 403, "SignatureDoesNotMatch"):
         assert WRONG == exit_status("job", open_table)
+
+
+def test_a_store_that_takes_a_request_and_does_not_answer_is_given_up_on_in_time(monkeypatch):
+    """delta-rs alone waits 30 s."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        at(monkeypatch, silent.getsockname()[1])
+        began_s = time.monotonic()
+        with pytest.raises(TableError, match="timed out"):
+            opened("s3a://b/o/rg_groups", RG_GROUPS, None, Patience(1, 1, 1))
+        assert time.monotonic() - began_s < 20
 
 
 @pytest.mark.parametrize(
