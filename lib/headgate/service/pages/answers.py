@@ -66,14 +66,15 @@ class Pages:
         return self.ready(view, given, media_type, known) or self.making(view, given, media_type).result()
 
     def ready(self, view: View, given: Given, media_type: str, known: str = "") -> Answer | None:
-        """The answer if it needs no making, else None."""
+        """The answer if it needs no making, or none of the tables, else None."""
         try:
-            etag = self._etag(view, given, media_type, self._output.look())
+            look = self._output.look() if view.reads else Look(self._place)
+            etag = self._etag(view, given, media_type, look)
         except (HeadgateError, OSError) as error:
             return self._problem(view, given, media_type, 503, str(error))
         if known and etag in known:
             return Answer(304, b"", media_type, etag)
-        return self._found(etag)
+        return self._found(etag) if view.reads else self._made(view, given, media_type, look, etag)
 
     def making(self, view: View, given: Given, media_type: str) -> Future[Answer]:
         """The answer, in its turn, of the tables as they are then: one for all who asked before it began."""

@@ -39,7 +39,7 @@ class Query(NamedTuple):
 class View:
     """title: of the page; a name in the path follows it. section: that of the navigation. path: as starlette has it;
     template: its file without .html. tables: a page stays as it is until one of them changes; empty: any. has_range:
-    whether from, to and last count. query: a parameter that it alone has.
+    whether from, to and last count. query: a parameter that it alone has. reads: whether it needs the output at all.
     """
 
     template: str
@@ -51,6 +51,7 @@ class View:
     view: Callable[[Read, Asked, Given], object]
     has_range: bool = True
     query: Query | None = None
+    reads: bool = True
 
     @property
     def parameter(self) -> str | None:
@@ -106,5 +107,6 @@ REASONS = View(
     (),
     lambda _read, _asked, _given: why.Reasons(),
     has_range=False,
+    reads=False,
 )
 """Of no table, so that it is none of VIEWS."""

@@ -14,7 +14,7 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import PageError
 from headgate.service.pages.answers import HTML, JSON, MOST_AT_ONCE, MOST_KEPT, Pages
 from headgate.service.pages.output import Output
-from headgate.service.pages.views import VIEWS
+from headgate.service.pages.views import REASONS, VIEWS
 from headgate.stores import BRIEF
 from headgate.throttle.schemas import TOPIC_USAGE
 from page_outputs import CLICKS, ORDERS, collected, throttled, usage, write
@@ -127,6 +127,13 @@ def test_a_store_that_is_away_is_said_at_once_to_all_who_ask():
     assert {answer.status for answer in answers} == {503}
     assert "the folder s3a://bucket/out/brokers cannot be read" in json.loads(answers[0].body)["reason"]
     assert time.monotonic() - began_s < 10
+
+
+@pytest.mark.usefixtures("no_store")
+def test_reasons_are_explained_without_a_look_at_the_store():
+    answer = pages_of("s3a://bucket/out").ready(REASONS, {}, JSON)
+    assert answer is not None
+    assert answer.status == 200
 
 
 def test_each_parameter_and_form_is_an_answer_of_its_own(output):
