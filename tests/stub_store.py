@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import ModuleType
 
 import pytest
 from deltalake import DeltaTable
 
+from headgate.quota.groups import presence
 from headgate.quota.tables import delta as of_quotas
-from headgate.stores import file_system_of
+from headgate.quota.tables import topic_tables
+from headgate.stores import file_system, file_system_of
 from headgate.tables import delta, query
 from real_broker import free_ports
 
@@ -41,8 +44,10 @@ def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
     at(monkeypatch, port)
 
 
-def waits(patch: pytest.MonkeyPatch) -> list[dict[str, str] | None]:
-    """How long a store would be waited for, as delta-rs has it: for each table that is opened from now on, by both."""
+def waits(patch: pytest.MonkeyPatch, *others: ModuleType) -> list[dict[str, str] | None]:
+    """How long a store would be waited for, as delta-rs has it, by both: for each table that is looked for or opened
+    from now on. others: modules that open some besides.
+    """
     found = []
 
     class Watched(DeltaTable):
@@ -50,14 +55,23 @@ def waits(patch: pytest.MonkeyPatch) -> list[dict[str, str] | None]:
             found.append(storage_options)
             super().__init__(*given, storage_options=storage_options, **more)
 
-    def watched(uri, patience):
-        found.append(patience.of_delta)
-        return file_system_of(uri, patience)
+        @staticmethod
+        def is_deltatable(table_uri, storage_options=None):
+            found.append(storage_options)
+            return DeltaTable.is_deltatable(table_uri, storage_options)
 
-    for module in (delta, query, of_quotas):
+    def watched(by):
+        def file_system_by(place, patience):
+            found.append(patience.of_delta)
+            return by(place, patience)
+
+        return file_system_by
+
+    for module in (delta, query, of_quotas, presence, topic_tables, *others):
         patch.setattr(module, "DeltaTable", Watched)
     for module in (query, of_quotas):
-        patch.setattr(module, "file_system_of", watched)
+        patch.setattr(module, "file_system_of", watched(file_system_of))
+    patch.setattr(topic_tables, "file_system", watched(file_system))
     return found
 
 

@@ -10,8 +10,10 @@ from headgate.core.quota.attachments import Attachments
 from headgate.core.topic_names import SCHEMES, is_path_name, topic_of
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import topic_tables
+from headgate.stores import Patience
 from headgate.tables.query import query
 
+_USAGE = "topic_usage"
 _COUNTERS = "counters"
 """Of `headgate collect`, in an output that may have no job."""
 
@@ -28,8 +30,9 @@ EVERYWHERE = Presence(_Everything(), _Everything())
 class _Seen(Container[str]):
     """Prefixes of topics in topic_usage and counters. A name is looked up only when it is asked for."""
 
-    def __init__(self, output: str | PurePath, declared: Container[str], parts: int) -> None:
+    def __init__(self, output: str | PurePath, declared: Container[str], parts: int, patience: Patience | None) -> None:
         self._output = output
+        self._patience = patience
         self._declared = declared
         self._parts = parts
 
@@ -42,20 +45,23 @@ class _Seen(Container[str]):
     def _was_seen(self, name: str) -> bool:
         where = " OR ".join(f"starts_with(topic, '{scheme}://{name}/')" for scheme in SCHEMES)
         sql = f"SELECT topic FROM t WHERE {where} LIMIT 1"  # noqa: S608  a name of plain characters
-        tables = [*topic_tables(self._output), *topic_tables(self._output, _COUNTERS)]
-        return any(_has_rows(table, sql) for table in tables)
+        tables = [one for table in (_USAGE, _COUNTERS) for one in topic_tables(self._output, table, self._patience)]
+        return any(_has_rows(table, sql, self._patience) for table in tables)
 
 
-def _has_rows(location: str, sql: str) -> bool:
+def _has_rows(location: str, sql: str, patience: Patience | None) -> bool:
     try:
-        return len(query(sql, {"t": DeltaTable(location)})) > 0
+        return len(query(sql, {"t": DeltaTable(location, storage_options=patience and patience.of_delta)})) > 0
     except Exception as error:  # query raises no other
         raise TableError(f"the table {location} cannot be read: {error}; see to it that it can be") from error
 
 
-def presence_of(output: str | PurePath, attachments: Attachments) -> Presence:
-    """Tenants and namespaces of whose topics an output has usage, and those that something is attached to."""
+def presence_of(output: str | PurePath, attachments: Attachments, patience: Patience | None = None) -> Presence:
+    """Tenants and namespaces of whose topics an output has usage, and those that something is attached to.
+
+    patience: for an output on a store.
+    """
     topics = [topic for topic in map(topic_of, attachments.topics) if topic is not None]
     namespaces = {*attachments.namespaces, *(topic.namespace for topic in topics)}
     tenants = {*attachments.tenants, *(name.partition("/")[0] for name in namespaces)}
-    return Presence(_Seen(output, tenants, 1), _Seen(output, namespaces, 2))
+    return Presence(_Seen(output, tenants, 1, patience), _Seen(output, namespaces, 2, patience))

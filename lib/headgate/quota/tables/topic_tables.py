@@ -22,10 +22,14 @@ def output_of(shared: str, broker: str) -> str:
     return f"{shared}/{BROKERS}/{'~2E' + name[1:] if name.startswith('.') else name}"
 
 
-def topic_tables(output: str | PurePath, name: str = _NAME) -> list[str]:
+def topic_tables(output: str | PurePath, name: str = _NAME, patience: Patience | None = None) -> list[str]:
     """The tables of that name of an output, of all its jobs that have one. Raises TableError where none can be read."""
-    outputs = [str(output), *folders_of(f"{output}/{BROKERS}")]
-    return [table for table in (f"{one}/{name}" for one in outputs) if DeltaTable.is_deltatable(table)]
+    outputs = [str(output), *folders_of(f"{output}/{BROKERS}", patience or PATIENT)]
+    options = patience and patience.of_delta
+    try:
+        return [table for table in (f"{one}/{name}" for one in outputs) if DeltaTable.is_deltatable(table, options)]
+    except OSError as error:
+        raise _unreadable(str(output), error) from error
 
 
 def folders_of(folder: str, patience: Patience = PATIENT) -> list[str]:
@@ -34,7 +38,11 @@ def folders_of(folder: str, patience: Patience = PATIENT) -> list[str]:
         files, root = file_system(folder, patience)
         found = files.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     except (OSError, ValueError) as error:
-        raise TableError(
-            f"the folder {folder} cannot be read: {said(error)}; correct the output, or see to it that it can be"
-        ) from error
+        raise _unreadable(folder, error) from error
     return sorted(f"{folder}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)
+
+
+def _unreadable(folder: str, error: Exception) -> TableError:
+    return TableError(
+        f"the folder {folder} cannot be read: {said(error)}; correct the output, or see to it that it can be"
+    )

@@ -31,11 +31,11 @@ from headgate.quota.tables.schemas import (
     RG_LIMITS,
     RG_MEMBERS,
     RG_USAGE,
-    TableSpec,
 )
 from headgate.quota.tables.table_query import rows_of
 from headgate.quota.tables.usage_rows import HEARTBEAT_SHARD, hour_of
 from headgate.quota.usage.view import Broker, Report, brokers_of, in_force
+from headgate.stores import Patience
 from headgate.tables.query import newest
 
 LOOK_BACK = 2
@@ -78,17 +78,21 @@ LimitChanges = Mapping[tuple[int, ...], Sequence[tuple[int, int | None]]]
 
 class UsageTables:
     """The tables of resource groups of one output, opened; nothing is created. group: read this one alone, by name.
+    patience: for an output on a store.
 
     Every method raises TableError where a table is missing, cannot be read, or has nothing to say.
     """
 
-    def __init__(self, output: str, settings: QuotaSettings, group: str | None = None) -> None:
+    def __init__(
+        self, output: str, settings: QuotaSettings, group: str | None = None, patience: Patience | None = None
+    ) -> None:
+        self._patience = patience
         places = Locations.of(output, settings)
-        self.usage = opened(places.usage, RG_USAGE, None)
-        self._limits = opened(places.limits, RG_LIMITS, None)
-        self._members = opened(places.members, RG_MEMBERS, None)
-        self._groups = opened(places.groups, RG_GROUPS, None)
-        self._attachments = opened(places.attachments, RG_ATTACHMENTS, None)
+        self.usage = opened(places.usage, RG_USAGE, None, patience)
+        self._limits = opened(places.limits, RG_LIMITS, None, patience)
+        self._members = opened(places.members, RG_MEMBERS, None, patience)
+        self._groups = opened(places.groups, RG_GROUPS, None, patience)
+        self._attachments = opened(places.attachments, RG_ATTACHMENTS, None, patience)
         self.epoch_ms = _epoch_ms(self.usage)
         self._silent_rounds = settings.silent_rounds
         group_rows = sorted(self._groups.select().to_pylist(), key=lambda row: row["version"])
@@ -107,7 +111,7 @@ class UsageTables:
 
     def config(self, version: int | None = None) -> ConfigTables:
         """Groups and attachments as a reader of `version` knew them, None: as they are now."""
-        tables = [_Until(t.location, t.spec, t.delta, version) for t in (self._groups, self._attachments)]
+        tables = [_Until(one, version, self._patience) for one in (self._groups, self._attachments)]
         return ConfigStore(*tables).read()
 
     def config_at(self, at_ms: int) -> tuple[ConfigTables, bool]:
@@ -239,15 +243,17 @@ class UsageTables:
                 ]
                 if not versions:
                     return None
-                table = Table(table.location, table.spec, DeltaTable(table.location, version=max(versions)))
+                options = self._patience and self._patience.of_delta
+                found = DeltaTable(table.location, version=max(versions), storage_options=options)
+                table = Table(table.location, table.spec, found, self._patience)
         return newest_rows(table)
 
 
 class _Until(Table):
     """A table of which the rows up to a version of the configuration are seen, None: all."""
 
-    def __init__(self, location: str, spec: TableSpec, delta: DeltaTable, version: int | None) -> None:
-        super().__init__(location, spec, delta)
+    def __init__(self, table: Table, version: int | None, patience: Patience | None) -> None:
+        super().__init__(table.location, table.spec, table.delta, patience)
         self._until = version
 
     def select(self, where: str = "") -> Any:

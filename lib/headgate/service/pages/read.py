@@ -12,6 +12,7 @@ from headgate.quota.tables.opened import opened_config
 from headgate.quota.usage.query import UsageTables
 from headgate.service.pages.output import Look
 from headgate.service.pages.span import Asked, Extent
+from headgate.stores import BRIEF
 from headgate.why.tables import OutputTables
 
 WRITTEN_BY = {
@@ -85,7 +86,7 @@ class Read:
         """Groups and attachments as they are now; none where quotas are not shared."""
         if not (self.has("rg_groups") and self.has("rg_attachments")):
             return ConfigTables()
-        return opened_config(self.look.output, self.settings).read()
+        return opened_config(self.look.output, self.settings, patience=BRIEF).read()
 
     def config_of(self, asked: Asked) -> tuple[ConfigTables, bool]:
         """Groups and attachments as brokers knew them at the end of a range, and whether they are those of now because
@@ -100,7 +101,7 @@ class Read:
 
     def usage_tables(self, group: str | None) -> UsageTables:
         """What `headgate usage` reads, of one group or all. Raises TableError."""
-        return UsageTables(self.look.output, self.settings, group)
+        return UsageTables(self.look.output, self.settings, group, BRIEF)
 
 
 def _quoted(sql: str) -> str:

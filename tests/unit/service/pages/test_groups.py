@@ -2,10 +2,14 @@
 
 import pytest
 
+from headgate.quota.usage import query as of_usage
 from headgate.service.pages import groups
+from headgate.service.pages import output as of_pages
 from headgate.service.pages.rendered import page
 from headgate.service.pages.span import Asked
-from unit.quota.places import SHARDS, cut, tables
+from headgate.stores import BRIEF
+from stub_store import waits
+from unit.quota.places import EPOCH, SHARDS, cut, tables
 from unit.service.pages.test_held import BY_NAME, changed, seen
 
 RATES = {"open": -1, "wide": 120, "half": 24, "full": 10, "blocked": 0}
@@ -29,6 +33,14 @@ def test_blocked_quotas_come_first_then_those_of_which_most_is_used(output):
     order = [one.group for one in found.quotas if one.unit == "messages"]
     assert order == ["blocked", "full", "half", "wide", "open"]
     assert (found.total, found.unused_total) == (len(found.quotas), 3)
+
+
+@pytest.mark.parametrize("asked", [Asked(), Asked(end_us=EPOCH * 1_000_000)], ids=["now", "a past range"])
+def test_a_store_is_not_waited_for_longer_than_a_page_is(output, monkeypatch, asked):
+    waited = waits(monkeypatch, of_pages, of_usage)
+    assert seen(output, "groups", asked).total
+    assert waited
+    assert all(one == BRIEF.of_delta for one in waited)
 
 
 def test_the_list_has_an_end_and_says_how_many_more_there_are(output, monkeypatch):
