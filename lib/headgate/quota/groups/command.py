@@ -16,13 +16,16 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import RATE_FIELDS, REPLICATION_FIELDS, ResourceGroup, is_group_name
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.topic_names import topic_of
-from headgate.errors import AdminError
+from headgate.errors import AdminError, TableError
 from headgate.places import tried
 from headgate.quota.groups.parser import RATE_OPTIONS
 from headgate.quota.groups.presence import EVERYWHERE, presence_of
 from headgate.quota.groups.requests import attach, delete_group, local_parameters, put_group
 from headgate.quota.tables.config_store import ConfigStore
 from headgate.quota.tables.opened import opened_config
+from headgate.stores import is_away
+
+_MAY_BE_DONE = "whether this was done is not known: look before you repeat it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,19 @@ def apply(store: ConfigStore, request: Request, presence: Presence, parameters: 
     """Answer a request; what it changes is in the tables then, and was decided on what they held just before.
 
     Where others write at the same time it is decided again, three times at most; the last answer is 409 then, and the
-    first for a group that others created. Any number of processes may write at once. Raises TableError.
+    first for a group that others created. Any number of processes may write at once. Raises TableError, which says so
+    where a store did not answer the change: it may be done.
     Source: resource-groups 4.
     """
     decision = decide(request, store.read(), presence, parameters)
     while decision.change is not None:
-        if store.write([decision.change.row], decision.change.read_version):
-            break
+        try:
+            if store.write([decision.change.row], decision.change.read_version):
+                break
+        except TableError as error:
+            if is_away(error):
+                raise TableError(f"{error}; {_MAY_BE_DONE}") from error
+            raise
         decision = after_conflict(decision, request, store.read(), presence, parameters)
     return Written(decision.response, decision.change)
 

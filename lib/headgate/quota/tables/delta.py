@@ -36,12 +36,13 @@ class AddedFile:
 class Table:
     """A table at one place. `delta` is its state as of the last `refresh`, whatever was written since; for one thread.
 
-    patience: for a store, with what is read. Every method raises TableError where the table cannot be read or written.
+    patience: for a store. Every method raises TableError where the table cannot be read or written.
     """
 
     def __init__(self, location: str, spec: TableSpec, delta: DeltaTable, patience: Patience | None = None) -> None:
         self.location = location
         self.spec = spec
+        self._options = patience and patience.of_delta
         self.metadata: dict[str, str] = {}
         """What commits of rows say besides, such as BY."""
         self._followed = Followed(delta, patience)
@@ -167,7 +168,7 @@ class Table:
     def moved(self) -> bool:
         """Whether somebody wrote since the last `refresh`."""
         with told(self, "read"):
-            newest: int = DeltaTable(self.location).version()
+            newest: int = DeltaTable(self.location, storage_options=self._options).version()
         return newest != self.version
 
     def path(self, relative: str) -> str:
