@@ -12,6 +12,7 @@ from headgate.errors import AwayError, HeadgateError, InputError, Mistakes, Tabl
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import RG_GROUPS
 from headgate.spark.job import FAILED, WRONG, exit_status
+from headgate.store_errors import is_away, remedy, said
 from headgate.stores import (
     Patience,
     check_address,
@@ -21,11 +22,8 @@ from headgate.stores import (
     file_system_of,
     folder_at,
     hadoop_settings,
-    is_away,
     is_there,
     joined,
-    remedy,
-    said,
     without_slashes,
 )
 from headgate.tables.delta import Tables

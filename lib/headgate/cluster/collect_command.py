@@ -16,7 +16,8 @@ from headgate.conf.cluster import load_cluster
 from headgate.core.clusters.demand import SECOND_US
 from headgate.errors import TableError
 from headgate.metrics.endpoint import listening
-from headgate.stores import BRIEF, check_reachable, said
+from headgate.store_errors import said
+from headgate.stores import BRIEF, check_reachable
 from headgate.tables.delta import Tables
 
 _TOLD_EVERY_US = 60 * SECOND_US

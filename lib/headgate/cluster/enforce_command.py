@@ -29,7 +29,8 @@ from headgate.core.clusters.pushes import Limit
 from headgate.core.clusters.shared_quota import NONE
 from headgate.errors import ClusterError, TableError
 from headgate.metrics.endpoint import listening
-from headgate.stores import check_reachable, is_away, is_there
+from headgate.store_errors import is_away
+from headgate.stores import check_reachable, is_there
 from headgate.tables.delta import Tables
 
 _LOOKED_EVERY_S = 0.5

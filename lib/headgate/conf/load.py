@@ -21,7 +21,8 @@ from headgate.conf.settings import Settings
 from headgate.conf.settings_file import read_settings
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import AwayError, ConfError, InputError
-from headgate.stores import Folder, check_reachable, folder_at, folder_of, is_away, joined, local_path, said, unreached
+from headgate.store_errors import is_away, said, unreached
+from headgate.stores import Folder, check_reachable, folder_at, folder_of, joined, local_path
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 

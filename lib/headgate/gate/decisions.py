@@ -12,7 +12,7 @@ from headgate.protocol.schemas import DECISIONS
 from headgate.quota.tables.delta import Table, nullable, told
 from headgate.quota.tables.hourly_files import read_file
 from headgate.quota.tables.schemas import TableSpec
-from headgate.stores import said
+from headgate.store_errors import said
 
 NOTICE_TTL_MS = 5000
 """Age beyond which a notice is stale: the default of clients. throttle-protocol 4"""

@@ -9,7 +9,7 @@ from deltalake.exceptions import DeltaError
 
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS
-from headgate.stores import said
+from headgate.store_errors import said
 
 MOST_WAITING = 100_000
 RETRIES = 50

@@ -9,7 +9,7 @@ from deltalake.exceptions import DeltaError
 from headgate.arrow.schemas import Waiting
 from headgate.errors import TableError
 from headgate.replay.schemas import TABLES
-from headgate.stores import said
+from headgate.store_errors import said
 from headgate.tables.query import query
 
 ROWS_AT_ONCE = 500_000

@@ -9,7 +9,8 @@ from deltalake.exceptions import DeltaError
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY
 from headgate.quota.tables.topic_tables import BROKERS, folders_of
-from headgate.stores import is_there, said
+from headgate.store_errors import said
+from headgate.stores import is_there
 from headgate.tables import query as delta_query
 
 COLUMNS = pa.schema([("table", pa.string()), ("rows", pa.int64()), ("first", pa.string()), ("last", pa.string())])

@@ -15,7 +15,8 @@ from headgate.errors import TableError
 from headgate.quota.groups.command import apply
 from headgate.quota.groups.presence import presence_of
 from headgate.quota.tables.opened import opened_config
-from headgate.stores import BRIEF_IF_SMALL, is_away
+from headgate.store_errors import is_away
+from headgate.stores import BRIEF_IF_SMALL
 
 _TRIED = "the admin API is off: this output is of headgate try or replay, and no job reads what is changed there"
 _BY = f"the admin API on {socket.gethostname()}"

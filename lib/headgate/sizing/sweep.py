@@ -21,7 +21,7 @@ from headgate.sizing.combinations import Combination
 from headgate.sizing.instants import Span
 from headgate.sizing.measure import OF_ALL_ROWS, SCALED, WORK
 from headgate.sizing.runs import RESULT, Outcome, Run, with_totals
-from headgate.stores import said
+from headgate.store_errors import said
 
 MEASURED = (*SCALED, *OF_ALL_ROWS, *WORK)
 CACHE_SWEEP = pa.schema(

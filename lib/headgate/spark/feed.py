@@ -33,7 +33,8 @@ from deltalake.exceptions import DeltaError
 
 from headgate.arrow.blocks import decode, encode
 from headgate.errors import StateError, TableError
-from headgate.stores import SCHEMES, Folder, file_system_of, folder_at, joined, local_path, said, scheme_of
+from headgate.store_errors import said
+from headgate.stores import SCHEMES, Folder, file_system_of, folder_at, joined, local_path, scheme_of
 from headgate.tables.query import CLEANED_EVERY
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")

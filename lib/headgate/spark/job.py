@@ -13,7 +13,7 @@ from headgate.engines.stops import WRONG as WRONG  # noqa: PLC0414
 from headgate.engines.stops import Stopped, broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words, is_refused
-from headgate.stores import is_away
+from headgate.store_errors import is_away
 
 FAILED = 1
 

@@ -12,7 +12,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.stores import Patience, remedy, said
+from headgate.store_errors import remedy, said
+from headgate.stores import Patience
 from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, short_log
 from headgate.tables.retention import RULES, Kept
 from headgate.tables.sums import Sums

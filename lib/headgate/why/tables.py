@@ -15,7 +15,7 @@ from headgate.core.numbers import SECOND_NS
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import BROKERS, topic_tables
 from headgate.quota.usage.topic_query import SECOND_US
-from headgate.stores import said
+from headgate.store_errors import said
 from headgate.tables.query import query, text, times_of
 from headgate.why.answer import Window
 

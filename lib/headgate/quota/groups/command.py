@@ -23,7 +23,7 @@ from headgate.quota.groups.presence import EVERYWHERE, presence_of
 from headgate.quota.groups.requests import attach, delete_group, local_parameters, put_group
 from headgate.quota.tables.config_store import ConfigStore
 from headgate.quota.tables.opened import opened_config
-from headgate.stores import is_away
+from headgate.store_errors import is_away
 
 _MAY_BE_DONE = "whether this was done is not known: look before you repeat it"
 

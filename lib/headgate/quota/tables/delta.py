@@ -14,7 +14,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
-from headgate.stores import PATIENT, Patience, file_system_of, remedy, said
+from headgate.store_errors import remedy, said
+from headgate.stores import PATIENT, Patience, file_system_of
 from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
 
 BY = "headgate.by"

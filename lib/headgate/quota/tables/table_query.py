@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from headgate.errors import TableError
 from headgate.quota.tables.delta import Table
-from headgate.stores import said
+from headgate.store_errors import said
 from headgate.tables.query import query
 
 

@@ -7,7 +7,8 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from headgate.errors import TableError
-from headgate.stores import PATIENT, Patience, file_system, said
+from headgate.store_errors import said
+from headgate.stores import PATIENT, Patience, file_system
 
 _NAME = "topic_usage"
 BROKERS = "brokers"

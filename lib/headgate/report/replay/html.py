@@ -15,7 +15,8 @@ from headgate.report.replay import words
 from headgate.report.replay.pictures import MOST_BROKERS, group_over_time, left_out, outcome_bars
 from headgate.report.replay.screen import GROUPS
 from headgate.report.replay.series import Steps, courses
-from headgate.stores import folder_at, joined, said
+from headgate.store_errors import said
+from headgate.stores import folder_at, joined
 
 REPORT = "report.html"
 MOST_GROUPS = 12

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from headgate.errors import TableError
 from headgate.quota.tables.delta import BY
 from headgate.service.pages.read import Read
-from headgate.stores import file_system_of, said
+from headgate.store_errors import said
+from headgate.stores import file_system_of
 from headgate.tables.query import text
 
 MOST, MOST_COMMITS = 100, 300

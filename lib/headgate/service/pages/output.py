@@ -14,7 +14,8 @@ from headgate.errors import TableError
 from headgate.quota.tables.opened import Locations
 from headgate.quota.tables.schemas import SPECS
 from headgate.quota.tables.topic_tables import BROKERS, folders_of
-from headgate.stores import BRIEF, file_system, said
+from headgate.store_errors import said
+from headgate.stores import BRIEF, file_system
 from headgate.tables.query import Followed
 from headgate.why.tables import Part
 

@@ -1,0 +1,65 @@
+"""What libraries say of object stores: whether one is away, what it answered, and what to do."""
+
+import re
+
+from headgate.errors import AwayError, HeadgateError, InputError
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
+_OF_STORE = re.compile(r"AWS Error|Generic (?!LocalFileSystem)\w+ error|Error performing [A-Z]+ https?:")
+_NAMES = re.compile(r"https?://\S+|\bfile \S+|\b(?:key|bucket) '[^']*'|<(?:\?xml|Error)\b.*", re.DOTALL)
+"""What an error quotes: places, which may be called anything, and the answer, whose status stands before it."""
+_AWAY = re.compile(
+    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|SLOW_DOWN|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|HTTP status 5\d\d|"
+    r"connection refused|error sending request|timed out|\btimeout\b|(?:^\W*|status code: )5\d\d\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_RIGHT_TO_WRITE = re.compile(r"Error performing (?:PUT|POST|DELETE) .*<Code>AccessDenied</Code>", re.DOTALL)
+_PREFIX = "Generic "
+"""With which delta-rs begins what it says of a store, on a line that says no more."""
+_REMEDY = (
+    "check the address, the store's endpoint and the credentials in the environment, profile or role (docs/deploy.md, "
+    '"Object stores")'
+)
+
+
+def unreached(what: str, error: Exception) -> InputError:
+    """What to raise from an error of a library: AwayError where it says that a store does not answer."""
+    kind = AwayError if is_away(error) else InputError
+    return kind(f"{what} cannot be reached: {said(error)}; {_REMEDY}")
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error, or that of a library which it was raised from, says that a store does not answer: a connection
+    is refused, times out, or brings an error of the store's own.
+    """
+    if isinstance(error, HeadgateError):
+        cause = error.__cause__
+        return isinstance(error, AwayError) or (cause is not None and is_away(cause))
+    return _is_of_store(error) and bool(_AWAY.search(_NAMES.sub("", _COLOURS.sub("", str(error)))))
+
+
+def _is_of_store(error: BaseException) -> bool:
+    return bool(_OF_STORE.search(str(error)))
+
+
+def remedy(error: BaseException, otherwise: str) -> str:
+    """What to do about an error of a library where a store is its cause, else `otherwise`."""
+    if not _is_of_store(error):
+        return otherwise
+    return "grant these credentials the right to write there" if _NO_RIGHT_TO_WRITE.search(str(error)) else _REMEDY
+
+
+def said(error: BaseException) -> str:
+    """What an error of a library says in one line, without a full stop; of a store what it answered.
+
+    What a store quotes of a request, signatures and names of keys, is left out.
+    """
+    text = _COLOURS.sub("", str(error))
+    if answer := _ANSWER.search(text):
+        words = " ".join((answer[2] or "").replace("↳", " ").split()).rstrip(".")
+        return f"the store answered {answer[1]}" + f": {words}" * bool(words)
+    lines = [line.strip(" ↳|") for line in text.splitlines() if line.strip(" ↳|")] or [type(error).__name__]
+    is_of_store = len(lines) > 1 and _PREFIX in lines[0]
+    line = ": ".join(dict.fromkeys([lines[0], lines[-1]])) if is_of_store else lines[0]
+    return line.rstrip(".")
