@@ -5,6 +5,8 @@ import re
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, StreamingQueryException
 
+from headgate.store_errors import said
+
 _WORKER_DIED = "Python worker exited unexpectedly"
 _DAMAGE = re.compile("(?i)checksum|incomplete log file|MISSING_STATE_DIRECTORY|MISSING_METADATA_FILE")
 _OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
@@ -19,7 +21,11 @@ _OF_SPLIT = (
     "jobs/state.py was splitting the state and was broken off: repeat it with the same --partitions, then start the "
     "job."
 )
-_NAMED = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([\w$]+(?:Error|Exception)): (?!Traceback)(.*\S)", re.MULTILINE)
+_NAMED = re.compile(
+    r"^(?:Caused by: |: )?(?:[\w$]+\.)*([\w$]+(?:Error|Exception)): (?!Traceback)(.*\S(?:\n[ \x1b\[31m]*↳.*)*)",
+    re.MULTILINE,
+)
+"""With the lines in which delta-rs goes on: the last of them is the cause."""
 _QUERY = "=== Streaming Query ==="
 
 SPARK_ERRORS = (PySparkException, Py4JError)
@@ -58,7 +64,10 @@ def _cause(failure: Exception) -> str:
     if _WORKER_DIED in story:
         return "a Python worker of Spark was killed, by somebody or for want of memory"
     named = _NAMED.findall(story)
-    return ": ".join(named[-1]) if named else story.strip().partition("\n")[0]
+    if named:
+        name, text = named[-1]
+        return f"{name}: {said(OSError(text))}" if "\n" in text else f"{name}: {text}"
+    return story.strip().partition("\n")[0]
 
 
 def first_line(error: Exception) -> str:
