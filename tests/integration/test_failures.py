@@ -70,7 +70,7 @@ def test_an_error_of_spark_itself_is_told_by_its_last_cause(spark: SparkSession,
             "IOException: No space left on device",
         ),
         (
-            "OSError: Generic LocalFileSystem error\n  \x1b[31m↳\x1b[0m Unable\n   \x1b[31m↳\x1b[0m No space left\n\tat A",
+            "OSError: Generic LocalFileSystem error\n  \x1b[31m↳\x1b[0m A\n   \x1b[31m↳\x1b[0m No space left\n\tat A",
             "OSError: Generic LocalFileSystem error: No space left",
         ),
         ("something happened\nand more\n\n=== Streaming Query ===\na.BError: in the plan", "something happened"),
