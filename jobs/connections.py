@@ -13,7 +13,7 @@ from threading import Event
 from headgate.conf import load_conf
 from headgate.metrics import serving, url_of
 from headgate.options import Parser, port
-from headgate.places import sole_use
+from headgate.places import check_folders, sole_use
 from headgate.quota.tables.topic_tables import output_of
 from headgate.report.screen import Screen, terminal_console
 from headgate.spark.connections import ConnectionsJob, ConnectionsResult, ConnectionsRun
@@ -38,6 +38,7 @@ def connections(options: argparse.Namespace, stop: Event) -> int:
     screen = Screen(terminal_console(), "connections")
     output = options.output if options.broker is None else output_of(options.output, options.broker)
     checkpoint = options.checkpoint or f"{output}/connections-checkpoint"
+    check_folders(output, checkpoint)
     settings = load_conf(options.conf_dir).settings
     hours = settings.state.silent_hours, settings.tables.kept_hours
     job = ConnectionsJob(output, checkpoint, options.once, settings.trigger.interval_ms, *hours)

@@ -14,7 +14,7 @@ from threading import Event
 from headgate.conf import load_conf
 from headgate.engines.compiling import Loading
 from headgate.options import Parser
-from headgate.places import sole_use
+from headgate.places import check_folders, sole_use
 from headgate.protocol.key_operator import form_of
 from headgate.report.screen import Screen, terminal_console
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
@@ -39,6 +39,7 @@ def protocol(options: argparse.Namespace, stop: Event) -> int:
     screen = Screen(terminal_console(), "protocol")
     conf = load_conf(options.conf_dir)
     checkpoint = options.checkpoint or f"{options.output}/protocol-checkpoint"
+    check_folders(options.output, checkpoint)
     job = ProtocolJob(options.output, checkpoint, options.input, options.format, options.commands_topic, options.once)
     with sole_use(checkpoint), sole_use(f"{job.output}/throttle_decisions"):
         screen.say(f"protocol: starting Spark for the tables under {job.output}")

@@ -36,26 +36,29 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
     for option, place in places.items():
         if files or option != "--input":
             check_address(place, option)
-    _check_misread(output, "--output")
+    _check_escape(output, "--output")
     for option in ("--output", "--checkpoint"):
-        if (folder := local_path(places[option])) is not None and folder.is_file():
-            raise InputError(f"{option}: {places[option]} is a file; give a folder")
         if files and _holds(input_, places[option]):
             raise InputError(
                 f"{option}: got {places[option]}, which is in the --input {input_}, and what is written there would be "
                 "read as input; give a folder outside of it"
             )
-    for option, place in places.items():
-        if files or option != "--input":
-            check_reachable(place, option)
+    if files:
+        check_reachable(input_, "--input")
+    check_folders(output, checkpoint)
 
 
-def _check_misread(output: str, option: str) -> None:
-    if output.startswith("~") or output != output.strip():
-        raise InputError(
-            f"{option}: got {output!r}, where ~ or a space at an end reads as something else to delta-rs; give a "
-            "folder without it, such as one that begins with / or ./"
-        )
+def check_folders(output: str, checkpoint: str) -> None:
+    """Raise InputError for an output or a checkpoint that is no folder, or on a store that refuses, AwayError for a
+    store that does not answer. Folders that are not there yet pass.
+    """
+    for option, place in {"--output": output, "--checkpoint": checkpoint}.items():
+        check_reachable(place, option)
+        if os.path.isfile(local_path(place) or ""):  # noqa: PTH113  of any length, wherever it is
+            raise InputError(f"{option}: {place} is a file; give a folder")
+
+
+def _check_escape(output: str, option: str) -> None:
     if escape := _ESCAPE.search(str(local_path(output) or output)):
         raise InputError(
             f"{option}: got {output}, where {escape[0]} in the path reads as another character to delta-rs; give a "
@@ -91,11 +94,13 @@ def check_new(output: str, option: str = "--output") -> None:
     allowed = "give a new or an empty folder"
     if not output.strip():
         raise InputError(f"{option}: got {output!r}; {allowed}")
+    check_reachable(output, option)
     place = local_path(output)
     if place is None:
-        _check_new_stored(output, option)
+        if folder_at(output).names():
+            raise InputError(f"{option}: {output} is there and not empty; {allowed}")
         return
-    _check_misread(output, option)
+    _check_escape(output, option)
     try:
         if place.exists() and not place.is_dir():
             raise InputError(f"{option}: {output} is a file; {allowed}")
@@ -105,12 +110,6 @@ def check_new(output: str, option: str = "--output") -> None:
     except OSError as error:
         raise InputError(f"{option}: {output} cannot be read: {error.strerror}; {allowed}") from error
     check_writable(output, option)
-
-
-def _check_new_stored(output: str, option: str) -> None:
-    check_reachable(output, option)
-    if is_stored(output) and folder_at(output).names():
-        raise InputError(f"{option}: {output} is there and not empty; give a new or an empty folder")
 
 
 def check_writable(output: str, option: str = "--output") -> None:

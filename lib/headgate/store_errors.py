@@ -10,8 +10,8 @@ _OF_STORE = re.compile(r"AWS Error|Generic (?!LocalFileSystem)\w+ error|Error pe
 _NAMES = re.compile(r"https?://\S+|\bfile \S+|\b(?:key|bucket) '[^']*'|<(?:\?xml|Error)\b.*", re.DOTALL)
 """What an error quotes: places, which may be called anything, and the answer, whose status stands before it."""
 _AWAY = re.compile(
-    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|SLOW_DOWN|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|HTTP status 5\d\d|"
-    r"connection refused|error sending request|timed out|\btimeout\b|(?:^\W*|status code: )5\d\d\b",
+    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|SLOW_DOWN|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|HTTP status 50[0234]|"
+    r"connection refused|error sending request|timed out|\btimeout\b|(?:^\W*|status code: )50[0234]\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _NO_RIGHT_TO_WRITE = re.compile(r"Error performing (?:PUT|POST|DELETE) .*<Code>AccessDenied</Code>", re.DOTALL)

@@ -97,10 +97,9 @@ def check_address(place: str, option: str) -> None:
 
     option: how it was given.
     """
-    given = place.partition(":")[0].casefold()
-    scheme = _OF_OTHERS.get(given, given)
-    if scheme not in SCHEMES or not (is_stored(place) or place.startswith(f"{scheme}:")):
+    if not is_stored(place):
         return
+    scheme = _OF_OTHERS.get(scheme_of(place), scheme_of(place))
     if not place.startswith(f"{scheme}://"):
         meant = f"{scheme}://{place.partition(':')[2].lstrip('/')}"
         raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {meant}")
@@ -130,7 +129,7 @@ def check_reachable(place: str, option: str) -> None:
     """
     check_address(place, option)
     if option not in _READ:
-        _check_scheme(place, option)
+        _check_meant(place, option)
     if not is_stored(place):
         return
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
@@ -150,18 +149,27 @@ def _allowed() -> str:
     return ", ".join(f"{one}://" for one in SCHEMES)
 
 
-def _check_scheme(place: str, what: str) -> None:
+def _check_meant(place: str, option: str) -> None:
+    """Raise InputError for what is no path to one of those who read it, and no address of a store."""
+    scheme, colon, rest = place.partition(":")
+    if place.startswith("~") or place != place.strip():
+        raise InputError(
+            f"{option}: got {place!r}, where ~ or a space at an end reads as something else to delta-rs; give a folder "
+            "without it, such as one that begins with / or ./"
+        )
+    if colon and not is_stored(place) and (known := _OF_OTHERS.get(scheme, scheme)) in SCHEMES:
+        raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {known}://{rest}")
     if scheme_of(place) not in {"", "file", *SCHEMES}:
-        raise InputError(f"{what}: got {place}; allowed are a path and an address with {_allowed()}; correct it")
+        raise InputError(f"{option}: got {place}; allowed are a path and an address with {_allowed()}; correct it")
 
 
 def file_system(place: str, patience: Patience = PATIENT) -> tuple["pafs.FileSystem", str]:
     """Pyarrow's file system of a place, and the path in it. patience: for S3. Raises InputError for any other place."""
-    _check_scheme(place, "a place")
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     if not place.startswith("file:") and (local := local_path(place)) is not None:
         return pafs.LocalFileSystem(), str(local)
+    _check_meant(place, "a place")
     if scheme_of(place) == "s3a":
         return _s3(os.environ.get(ENDPOINT), patience), place.partition("://")[2].rstrip("/")
     files, root = pafs.FileSystem.from_uri(place)
@@ -249,10 +257,10 @@ class Folder(ABC):
         """The one in it of that name."""
 
 
-def folder_at(place: str | Path) -> Folder:
-    """The folder at a place. Nothing is looked at yet."""
+def folder_at(place: str | Path, patience: Patience = PATIENT) -> Folder:
+    """The folder at a place. Nothing is looked at yet. patience: for S3."""
     local = local_path(str(place))
-    return _Stored(*file_system(str(place))) if local is None else _OnDisk(local)
+    return _Stored(*file_system(str(place), patience)) if local is None else _OnDisk(local)
 
 
 def folder_of(path: str) -> tuple[Folder, str]:

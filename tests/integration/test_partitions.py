@@ -23,7 +23,6 @@ def parts_of(checkpoint: Path) -> int:
     return len([folder for folder in (checkpoint / "state" / "0").iterdir() if folder.name.isdecimal()])
 
 
-@pytest.mark.long
 @contextmanager
 def gone(file: Path) -> Iterator[None]:
     """A file is not there while the block runs."""
@@ -33,6 +32,7 @@ def gone(file: Path) -> Iterator[None]:
     file.write_bytes(content)
 
 
+@pytest.mark.long
 def test_a_job_goes_on_with_more_parts_as_with_those_that_it_had(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,7 @@ def test_other_places_are_taken(places):
 
 
 @pytest.mark.parametrize(
-    ("output", "found"), [("a%20b", "%20"), ("s3a://b/a%20b", "%20"), ("~/o", "~"), (" s3a://b/o", "~ or a space")]
+    ("output", "found"), [("a%20b", "%20"), ("s3a://b/a%20b", "%20"), ("~/o", "~"), ("./o ", "~ or a space")]
 )
 def test_a_new_output_that_delta_rs_would_make_elsewhere_is_refused(output, found, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

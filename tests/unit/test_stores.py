@@ -61,7 +61,6 @@ def test_plain_http_to_a_store_has_to_be_asked_for(monkeypatch):
         ("gs://b/a?b", "where ? reads"),
         ("S3A://b/a", "allowed are s3a://, abfss://, gs://; give s3a://b/a"),
         ("S3A:/b/a", "allowed are s3a://, abfss://, gs://; give s3a://b/a"),
-        ("gs:b/a", "allowed are s3a://, abfss://, gs://; give gs://b/a"),
         ("S3://b/a", "allowed are s3a://, abfss://, gs://; give s3a://b/a"),
         ("s3a:///a", "allowed is s3a://BUCKET/FOLDER"),
         ("s3a://b/a/../c", "allowed is s3a://BUCKET/FOLDER without empty names, . and .."),
@@ -212,6 +211,7 @@ _GET = (
         ),
         ("Generic LocalFileSystem error: Unable to copy data to file: Connection timed out (os error 110)", False),
         ("operation timed out", False),
+        ("Generic S3 error\n  ↳ Error performing PUT http://x/b\n   ↳ 501 Not Implemented", False),
     ],
 )
 def test_a_store_is_away_by_what_it_answers_not_by_how_places_are_called(text, expected):
@@ -227,6 +227,11 @@ def test_an_input_that_is_not_there_needs_no_other_credentials(monkeypatch):
 
 def test_a_disk_is_no_store():
     assert "otherwise" == remedy(OSError("Generic LocalFileSystem error: Unable to copy data to file"), "otherwise")
+
+
+def test_an_address_without_its_slashes_is_no_folder():
+    with pytest.raises(InputError, match=r"^--output: got s3:b/a; allowed are s3a://, abfss://, gs://; give s3a://b/a"):
+        check_reachable("s3:b/a", "--output")
 
 
 def test_what_is_no_place_at_all_is_told_where_a_file_system_is_asked_for():

@@ -8,7 +8,10 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from headgate.store_errors import said
 
 _WORKER_DIED = "Python worker exited unexpectedly"
-_DAMAGE = re.compile("(?i)checksum|incomplete log file|MISSING_STATE_DIRECTORY|MISSING_METADATA_FILE")
+_DAMAGE = re.compile(
+    r"^(?:\w+: )?(?:Checksum error: |Incomplete log file|\[\w+MISSING_(?:STATE_DIRECTORY|METADATA_FILE)\])"
+)
+"""Of a file on a disk: what was damaged on its way is read again by the next start."""
 _OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
 _LOG = "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
 _OF_DAMAGE = (

@@ -34,7 +34,7 @@ from deltalake.exceptions import DeltaError
 from headgate.arrow.blocks import decode, encode
 from headgate.errors import StateError, TableError
 from headgate.store_errors import said
-from headgate.stores import SCHEMES, Folder, file_system_of, folder_at, joined, local_path, scheme_of
+from headgate.stores import BRIEF, SCHEMES, Folder, file_system_of, folder_at, joined, local_path, scheme_of
 from headgate.tables.query import CLEANED_EVERY
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
@@ -306,8 +306,8 @@ def _version(name: str) -> int:
 
 
 def has_open_batch(checkpoint: str) -> bool:
-    """Whether Spark has noted a batch in a checkpoint, and not that it is done."""
-    folder = folder_at(checkpoint)
+    """Whether Spark has noted a batch in a checkpoint, and not that it is done. Raises OSError."""
+    folder = folder_at(checkpoint, BRIEF)
     return _last_number(folder.folder("offsets")) != _last_number(folder.folder("commits"))
 
 

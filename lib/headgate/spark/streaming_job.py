@@ -20,6 +20,7 @@ from headgate.spark.input.sources import literal, path_exists
 from headgate.spark.session import prepare_checkpoint
 from headgate.spark.silence import Silence
 from headgate.spark.sink import collected
+from headgate.store_errors import said
 from headgate.tables.delta import PatientAppend, Tables
 
 POLL_S = 0.1
@@ -139,9 +140,11 @@ class StreamingJob:
             self._close()
         else:
             self._to_the_end(self._follow, processingTime=f"{self._schedule.interval_ms} milliseconds")
-        if self._stop.is_set() and not self.broken_off and has_open_batch(self._checkpoint):
-            self._complete()
-        self._end()
+        try:
+            if self._stop.is_set() and not self.broken_off and self._is_batch_open():
+                self._complete()
+        finally:
+            self._end()
         return not self._stop.is_set()
 
     def _close(self) -> None:
@@ -162,9 +165,8 @@ class StreamingJob:
             self._batch_ended.clear()
             if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
                 self.broken_off = True
-        failure = None if self._stop.is_set() else query.exception()
-        if failure is not None:
-            raise (self._files and self._files.refused) or failure
+        if not self._stop.is_set():
+            self._raise_failure(query)
 
     def _complete(self) -> None:
         """Run the batch that Spark had begun before it noticed the stop, as it does where more input waits."""
@@ -174,8 +176,20 @@ class StreamingJob:
             time.sleep(POLL_S)
         self.broken_off = query.isActive
         query.stop()
-        if not self.broken_off and (failure := query.exception()) is not None:
-            raise failure
+        if not self.broken_off:
+            self._raise_failure(query)
+
+    def _is_batch_open(self) -> bool:
+        try:
+            return has_open_batch(self._checkpoint)
+        except OSError as error:
+            self._tell(f"{said(error)}: if a batch has begun, the next start runs it")
+            return False
+
+    def _raise_failure(self, query: StreamingQuery) -> None:
+        failure = query.exception()
+        if failure is not None:
+            raise (self._files and self._files.refused) or failure
 
     def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
         if self._feed is not None:

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from headgate.spark import streaming_job
 from headgate.spark.streaming_job import CLOSING_BATCHES, Schedule, StreamingJob
 
 
@@ -84,3 +85,19 @@ def test_a_stop_ends_a_run_before_it_is_closed_and_says_so():
     job = Scripted([(0, 5)], stop_after=2)
     assert not job.run()
     assert ["begin", "availableNow", "end"] == job.said
+
+
+def _away(_):
+    raise OSError("away")
+
+
+@pytest.mark.parametrize(
+    ("is_open", "completed"),
+    [(lambda _: True, ["once"]), (lambda _: False, []), (_away, [])],
+    ids=["yes", "no", "away"],
+)
+def test_a_stop_runs_the_batch_that_was_begun_where_that_is_known(is_open, completed, monkeypatch):
+    monkeypatch.setattr(streaming_job, "has_open_batch", is_open)
+    job = Scripted([(0, 5)], stop_after=2)
+    assert not job.run()
+    assert ["begin", "availableNow", *completed, "end"] == job.said
