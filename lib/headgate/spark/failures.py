@@ -31,6 +31,8 @@ _NAMED = re.compile(
 """With the lines in which delta-rs goes on: the last of them is the cause."""
 _QUERY = "=== Streaming Query ==="
 
+_INTERRUPT = re.compile(r"\b(?:ClosedByInterrupt|Interrupted|InterruptedIO)Exception\b")
+
 SPARK_ERRORS = (PySparkException, Py4JError)
 
 
@@ -71,6 +73,11 @@ def _cause(failure: Exception) -> str:
         name, text = named[-1]
         return f"{name}: {said(OSError(text))}" if "\n" in text else f"{name}: {text}"
     return story.strip().partition("\n")[0]
+
+
+def is_interrupt(error: Exception) -> bool:
+    """Whether one of SPARK_ERRORS comes from a stop of the query, and tells nothing of what was being read."""
+    return _INTERRUPT.search(str(error)) is not None
 
 
 def first_line(error: Exception) -> str:

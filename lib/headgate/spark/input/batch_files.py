@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.rows.files import UNREADABLE, unreadable
-from headgate.spark.failures import SPARK_ERRORS, first_line
+from headgate.spark.failures import SPARK_ERRORS, first_line, is_interrupt
 from headgate.spark.feed import PATTERN
 from headgate.spark.input.file_rows import parquet_rows, path_of_url, text_lines
 from headgate.spark.input.sources import FEED, PAST_DAMAGE, TAKEN, literal
@@ -132,7 +132,7 @@ def _of_parquet(spark: SparkSession, files: PlannedFiles, taken: Taken) -> Itera
         try:
             rows = parquet_rows(spark, path)
         except SPARK_ERRORS as error:
-            yield Loss(path, UNREADABLE, first_line(error))
+            yield _unread(path, error)
             continue
         if taken.rows.get(path, 0) < rows:
             readable = _readable_rows(spark, files.relation, path)
@@ -156,10 +156,17 @@ def _of_text(spark: SparkSession, files: PlannedFiles, taken: Taken) -> Iterator
         try:
             rows = lines.count(path)
         except SPARK_ERRORS as error:
-            yield Loss(path, UNREADABLE, first_line(error))
+            yield _unread(path, error)
             continue
         if taken.rows.get(path, 0) < rows:
             yield _changed(path, taken, rows)
+
+
+def _unread(path: str, error: Exception) -> Loss:
+    """Raises the error where it is a stop's: the batch is run again, and reads the file then."""
+    if is_interrupt(error):
+        raise error
+    return Loss(path, UNREADABLE, first_line(error))
 
 
 def _changed(path: str, taken: Taken, rows: int) -> Loss:
