@@ -104,3 +104,15 @@ def test_what_no_other_start_gets_over_is_a_refusal(
 
     assert (WRONG if words else FAILED) == exit_status("job", fail)
     assert (words or "goes on where the tables stand") in in_words(failure)
+
+
+def test_what_spark_cannot_begin_ends_with_status_1_and_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise PySparkException(message='No FileSystem for scheme "nofs"')
+
+    assert exit_status("job", fail) == FAILED
+    told = [
+        'job: Spark cannot run the job: No FileSystem for scheme "nofs"',
+        "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`.",
+    ]
+    assert told == capsys.readouterr().err.splitlines()

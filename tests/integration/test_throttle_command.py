@@ -148,18 +148,6 @@ def test_a_start_in_vain_says_why_and_ends_with_status_2(throttle, spark: SparkS
     assert f"Nothing is in {tmp_path}/empty: " in capsys.readouterr().out
 
 
-def test_what_spark_cannot_begin_ends_the_job_with_status_1_and_two_lines(throttle, tmp_path, capsys) -> None:
-    write_trace(SMALL, tmp_path / "trace", "json")
-    conf = write_conf(tmp_path / "conf")
-    options = ("--input", tmp_path / "trace", "--format", "json", "--once", "--output", tmp_path / "out")
-    assert throttle(*options, "--conf-dir", conf, "--checkpoint", "nofs://host/checkpoint") == 1
-    told = [
-        'throttle: Spark cannot run the job: No FileSystem for scheme "nofs"',
-        "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`.",
-    ]
-    assert told == capsys.readouterr().err.splitlines()
-
-
 def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> None:
     command = [ROOT / "spark-submit.sh", ROOT / "jobs" / "throttle.py", "--conf-dir", ROOT / "conf"]
     wide = os.environ | {"COLUMNS": "150"}
