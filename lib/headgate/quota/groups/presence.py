@@ -13,7 +13,6 @@ from headgate.quota.tables.topic_tables import topic_tables
 from headgate.stores import Patience
 from headgate.tables.query import query
 
-_USAGE = "topic_usage"
 _COUNTERS = "counters"
 """Of `headgate collect`, in an output that may have no job."""
 
@@ -45,7 +44,8 @@ class _Seen(Container[str]):
     def _was_seen(self, name: str) -> bool:
         where = " OR ".join(f"starts_with(topic, '{scheme}://{name}/')" for scheme in SCHEMES)
         sql = f"SELECT topic FROM t WHERE {where} LIMIT 1"  # noqa: S608  a name of plain characters
-        tables = [one for table in (_USAGE, _COUNTERS) for one in topic_tables(self._output, table, self._patience)]
+        usage = topic_tables(self._output, patience=self._patience)
+        tables = [*usage, *topic_tables(self._output, _COUNTERS, self._patience)]
         return any(_has_rows(table, sql, self._patience) for table in tables)
 
 

@@ -43,6 +43,7 @@ class Table:
     def __init__(self, location: str, spec: TableSpec, delta: DeltaTable, patience: Patience | None = None) -> None:
         self.location = location
         self.spec = spec
+        self.patience = patience
         self._options = patience and patience.of_delta
         self.metadata: dict[str, str] = {}
         """What commits of rows say besides, such as BY."""
@@ -59,6 +60,11 @@ class Table:
         """The version of `delta`."""
         version: int = self.delta.version()
         return version
+
+    def as_of(self, version: int) -> "Table":
+        """The table at the same place as it was at a version. Raises DeltaError and OSError."""
+        delta = DeltaTable(self.location, version=version, storage_options=self._options)
+        return Table(self.location, self.spec, delta, self.patience)
 
     def refresh(self) -> int:
         """Take in what others wrote, and return the version."""

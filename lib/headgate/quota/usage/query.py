@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from deltalake import DeltaTable
-
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.groups import HEARTBEAT_GROUP
@@ -86,7 +84,6 @@ class UsageTables:
     def __init__(
         self, output: str, settings: QuotaSettings, group: str | None = None, patience: Patience | None = None
     ) -> None:
-        self._patience = patience
         places = Locations.of(output, settings)
         self.usage = opened(places.usage, RG_USAGE, None, patience)
         self._limits = opened(places.limits, RG_LIMITS, None, patience)
@@ -111,7 +108,7 @@ class UsageTables:
 
     def config(self, version: int | None = None) -> ConfigTables:
         """Groups and attachments as a reader of `version` knew them, None: as they are now."""
-        tables = [_Until(one, version, self._patience) for one in (self._groups, self._attachments)]
+        tables = [_Until(one, version) for one in (self._groups, self._attachments)]
         return ConfigStore(*tables).read()
 
     def config_at(self, at_ms: int) -> tuple[ConfigTables, bool]:
@@ -243,17 +240,15 @@ class UsageTables:
                 ]
                 if not versions:
                     return None
-                options = self._patience and self._patience.of_delta
-                found = DeltaTable(table.location, version=max(versions), storage_options=options)
-                table = Table(table.location, table.spec, found, self._patience)
+                table = table.as_of(max(versions))
         return newest_rows(table)
 
 
 class _Until(Table):
     """A table of which the rows up to a version of the configuration are seen, None: all."""
 
-    def __init__(self, table: Table, version: int | None, patience: Patience | None) -> None:
-        super().__init__(table.location, table.spec, table.delta, patience)
+    def __init__(self, table: Table, version: int | None) -> None:
+        super().__init__(table.location, table.spec, table.delta, table.patience)
         self._until = version
 
     def select(self, where: str = "") -> Any:

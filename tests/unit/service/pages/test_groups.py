@@ -37,7 +37,7 @@ def test_blocked_quotas_come_first_then_those_of_which_most_is_used(output):
 
 def test_a_store_is_not_waited_for_longer_than_a_page_is(output, monkeypatch):
     """Members of a past time included."""
-    waited = waits(monkeypatch, of_pages, of_usage)
+    waited = waits(monkeypatch, of_pages)
     assert seen(output, "groups", Asked(end_us=2**52)).total
     assert of_usage.UsageTables(str(output), SETTINGS, patience=BRIEF).found(10**10, 2**42).states_known
     assert waited
