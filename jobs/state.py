@@ -32,6 +32,7 @@ def state(options: argparse.Namespace) -> int:
     check_checkpoint(options.checkpoint)
     if options.partitions is not None:
         with sole_use(options.checkpoint):
+            sys.stderr.write(f"state: splitting {options.checkpoint}, which can take minutes ...\n")
             repartition(spark_session("headgate state"), options.checkpoint, options.partitions)
         sys.stdout.write(f"state: in {options.partitions} parts from the next start of the job on\n")
         return 0

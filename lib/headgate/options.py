@@ -33,6 +33,8 @@ WRONG = 2
 """Exit status for an argument that cannot be meant, as argparse has it."""
 _ALIKE, _ALIKE_OPTION = 0.5, 0.6
 """`try` for `trie`, but not --help for --inpt: both have dashes."""
+_PLACES = ("PATH", "OUTPUT")
+"""Arguments without a name of their own."""
 _NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
@@ -40,8 +42,8 @@ class Parser(argparse.ArgumentParser):
     """Of a command and all below it, or a job: what does not exist is told with the nearest that does.
 
     Options are spelled whole, so that a new one changes the meaning of none. An address of a store is checked here,
-    whatever the argument, and has no slash at its end from here on. Left out are a FILE, which is on this machine, and
-    what another parser reads.
+    whatever the argument, and has no slash at its end from here on; an empty PATH or OUTPUT is refused. Left out are a
+    FILE, which is on this machine, and what another parser reads.
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -66,11 +68,16 @@ class Parser(argparse.ArgumentParser):
         """In one line, as a command or a job says all that is wrong with places. Anything else is left as it is."""
         if not isinstance(given, str):
             return given
+        if option in _PLACES and not given.strip():
+            self._refuse(f"{option}: got {given!r}; allowed is a path or an address; correct it")
         try:
             check_address(given, option)
         except InputError as error:
-            self.exit(WRONG, f"{self.prog.partition(' ')[0]}: {error}\n")
+            self._refuse(str(error))
         return without_slashes(given)
+
+    def _refuse(self, why: str) -> NoReturn:
+        self.exit(WRONG, f"{self.prog.partition(' ')[0]}: {why}\n")
 
     def error(self, message: str) -> NoReturn:
         """End the process with the message."""

@@ -354,11 +354,11 @@ class _Stored(Folder):
         return _Stored(self._files, f"{self._root}/{name}")
 
 
-def is_there(place: str) -> bool:
-    """Whether a file or a folder is at a place. Raises InputError where a store does not say."""
+def is_there(place: str, patience: Patience = PATIENT) -> bool:
+    """Whether a file or a folder is at a place. patience: for S3. Raises InputError where a store does not say."""
     if (local := local_path(place)) is not None:
         return local.exists()
-    files, root = file_system(place)
+    files, root = file_system(place, patience)
     try:
         return bool(files.get_file_info(root).type.name != "NotFound")
     except OSError as error:

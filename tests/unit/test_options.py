@@ -43,6 +43,17 @@ def test_every_command_refuses_an_address_that_cannot_be_meant_in_one_line(comma
     assert "; allowed " in told.err
 
 
+@pytest.mark.parametrize("given", ["", " "])
+@pytest.mark.parametrize(
+    ("command", "place"), [(("try",), "PATH"), (("tables",), "OUTPUT"), (("why", "persistent://a/b/c"), "OUTPUT")]
+)
+def test_a_place_without_a_name_is_refused(command, place, given, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command, given])
+    said = f"headgate: {place}: got {given!r}; allowed is a path or an address; correct it\n"
+    assert (2, ("", said)) == (ended.value.code, capsys.readouterr())
+
+
 def test_arguments_lose_the_slash_at_the_end_of_an_address_and_nothing_else(monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     parser = Parser(prog="throttle")

@@ -90,7 +90,7 @@ def _check(arguments: argparse.Namespace, conf: ClusterConf, tell: Callable[[str
     if (arguments.keep or arguments.fail_closed) and not arguments.apply:
         option = "--keep" if arguments.keep else "--fail-closed"
         raise ClusterError(f"{option}: got it without --apply, which alone sets limits; allowed: both, or none")
-    if arguments.release and not is_there(f"{arguments.output}/enforced"):
+    if arguments.release and not is_there(f"{arguments.output}/enforced", ENFORCER_PATIENCE):
         raise ClusterError(
             f"--output {arguments.output} has no table enforced: no limits were set from there; correct it"
         )
@@ -122,7 +122,7 @@ def _shadow(
     arguments: argparse.Namespace, kept_hours: int, now_us: Callable[[], int], tell: Callable[[str], None]
 ) -> Shadow:
     """Of a dry run, with a record if that is asked for."""
-    has_ledger, tables = is_there(f"{arguments.output}/enforced"), None
+    has_ledger, tables = is_there(f"{arguments.output}/enforced", ENFORCER_PATIENCE), None
     if arguments.shadow:
         tell(f"shadow: nothing is set; what would be is recorded in {arguments.output}/enforced")
     else:

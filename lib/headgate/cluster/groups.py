@@ -76,7 +76,7 @@ class Groups:
         settings = QuotaSettings()
         places = Locations.of(output, settings)
         for place, spec in ((places.groups, RG_GROUPS), (places.attachments, RG_ATTACHMENTS)):
-            if not is_there(place):
+            if not is_there(place, ENFORCER_PATIENCE):
                 opened(place, spec, settings.epoch_ms, ENFORCER_PATIENCE)
         self._store = opened_config(output, settings, patience=ENFORCER_PATIENCE)
         self._tables, self._read_us = self._store.read(), now_us

@@ -143,7 +143,7 @@ def _others(asked: Fault, limiter: Limiter, unit: str, first_s: int, end_s: int)
 def _verdict(asked: Fault, limiter: Limiter, unit: str, first_s: int, last_s: int) -> Verdict:
     if limiter == OWN:
         return Verdict("own_limit", _RULES["own_limit"])
-    usage = TopicUsage(asked.tables.output)
+    usage = TopicUsage(asked.tables.output, asked.tables.patience)
     contention = usage.contention(last_s, last_s - first_s + 1, asked.config, limiter, FOLLOWED_BACK_S)
     tenant = asked.topic.tenant
     seconds = contention.held_seconds(tenant, limiter)

@@ -16,6 +16,7 @@ from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import BROKERS, topic_tables
 from headgate.quota.usage.topic_query import SECOND_US
 from headgate.store_errors import said
+from headgate.stores import Patience
 from headgate.tables.query import query, text, times_of
 from headgate.why.answer import Window
 
@@ -37,7 +38,8 @@ class OutputTables:
     """The tables of an output's jobs. A table is that of all jobs which have it: by_job alone tells them apart.
 
     opened: the tables of one moment, and why some cannot be read, by name; without them each is opened at the first
-    query of it. SQL calls a table by its name. Methods raise TableError where a table cannot be read.
+    query of it. patience: for an output on a store. SQL calls a table by its name. Methods raise TableError where a
+    table cannot be read.
     """
 
     def __init__(
@@ -45,8 +47,10 @@ class OutputTables:
         output: str | PurePath,
         opened: Mapping[str, Sequence[Part]] | None = None,
         broken: Broken = _NONE,
+        patience: Patience | None = None,
     ) -> None:
         self.output = str(output)
+        self.patience = patience
         self._is_open = opened is not None
         self._opened = dict(opened or {})
         self._broken = broken
@@ -118,8 +122,11 @@ class OutputTables:
             raise TableError(self._broken[name])
         if name not in self._opened and not self._is_open:
             try:
-                locations = topic_tables(self.output, name)
-                self._opened[name] = [Part(one.rpartition("/")[0], one, DeltaTable(one)) for one in locations]
+                locations = topic_tables(self.output, name, self.patience)
+                options = self.patience and self.patience.of_delta
+                self._opened[name] = [
+                    Part(one.rpartition("/")[0], one, DeltaTable(one, storage_options=options)) for one in locations
+                ]
             except Exception as error:
                 raise _unreadable(f"{self.output}/{name}", error) from error
         return self._opened.get(name, ())

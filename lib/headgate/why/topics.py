@@ -143,9 +143,10 @@ class _Question:
         """Groups and attachments as they were known then; as they are now if no report says so, none where no quota is
         shared.
         """
-        if not DeltaTable.is_deltatable(Locations.of(self._tables.output, self._settings).groups):
+        output, patience = self._tables.output, self._tables.patience
+        if not DeltaTable.is_deltatable(Locations.of(output, self._settings).groups, patience and patience.of_delta):
             return ConfigTables()
-        config, _ = UsageTables(self._tables.output, self._settings).config_at(at_s * SECOND_MS)
+        config, _ = UsageTables(output, self._settings, patience=patience).config_at(at_s * SECOND_MS)
         return config
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from headgate.cluster import enforce_command
+from headgate.cluster import enforce_command, groups
 from headgate.cluster.arguments import add_enforce_arguments
 from headgate.cluster.brokers import BrokerLook
 from headgate.cluster.check import check
@@ -25,6 +25,7 @@ from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import AwayError, ClusterError, EndpointError, InputError, TableError
 from headgate.quota.tables.opened import opened_config
+from headgate.stores import is_there
 from headgate.tables.delta import Tables
 from stub_store import refusing, waits
 from unit.cluster.enforced_cluster import DEAD, EnforcedCluster, text
@@ -245,9 +246,16 @@ def test_a_shadow_beside_limits_that_are_set_says_so_and_leaves_them_alone(start
 
 @pytest.mark.parametrize("given", ["--apply", "--shadow"])
 def test_no_table_is_waited_for_longer_than_its_service_allows(started, monkeypatch, given):
-    """Those of groups included."""
+    """Those of groups included, and whether they are there at all."""
     started.conf = GROUPS
     waited = waits(monkeypatch)
+
+    def asked(place, patience):
+        waited.append(patience.of_delta)
+        return is_there(place, patience)
+
+    for module in (groups, enforce_command):
+        monkeypatch.setattr(module, "is_there", asked)
     assert started.run(given) == 0
     assert len(waited) > 10
     assert all(one == ENFORCER_PATIENCE.of_delta for one in waited)

@@ -36,6 +36,7 @@ from headgate.quota.usage.excess import (
 )
 from headgate.quota.usage.limiter_rates import RATES, Rows, blocked_of, own_rates_of, rates_of, shares_of
 from headgate.quota.usage.topic_view import TopicSum, Units, tenant_name
+from headgate.stores import Patience
 from headgate.tables.query import text
 from headgate.tables.sums import LOWEST
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
@@ -98,12 +99,17 @@ _OF_NAMESPACE = "coalesce('persistent://' || namespace || '/-', topic)"
 
 
 class TopicUsage:
-    """topic_usage of all jobs of an output. Methods raise TableError where one cannot be read, or none has rows."""
+    """topic_usage of all jobs of an output. Methods raise TableError where one cannot be read, or none has rows.
 
-    def __init__(self, output: str) -> None:
+    patience: for an output on a store.
+    """
+
+    def __init__(self, output: str, patience: Patience | None = None) -> None:
         own = f"{output}/{_SPEC.name}"
-        self._tables = [opened(location, _SPEC, None) for location in topic_tables(output) or [own]]
-        self._marks = [opened(location, _MARKS, None) for location in topic_tables(output, _MARKS.name)]
+        places = topic_tables(output, patience=patience) or [own]
+        self._tables = [opened(place, _SPEC, None, patience) for place in places]
+        marks = topic_tables(output, _MARKS.name, patience)
+        self._marks = [opened(place, _MARKS, None, patience) for place in marks]
         self._name = own if len(self._tables) == 1 else f"{own} of {len(self._tables)} jobs"
 
     def newest_s(self) -> int:

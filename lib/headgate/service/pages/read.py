@@ -38,7 +38,7 @@ class Read:
 
     def __init__(self, look: Look, settings: QuotaSettings) -> None:
         self.look, self.settings = look, settings
-        self.tables = OutputTables(look.output, look.parts, look.broken)
+        self.tables = OutputTables(look.output, look.parts, look.broken, BRIEF)
         self.statements: list[Statement] = []
 
     def has(self, name: str) -> bool:

@@ -17,13 +17,17 @@ from headgate.errors import PageError, TableError
 from headgate.quota.groups.command import apply
 from headgate.quota.groups.presence import EVERYWHERE
 from headgate.report.sql import query
+from headgate.service.pages import output as of_pages
 from headgate.service.pages.output import Output
 from headgate.service.pages.read import Read
 from headgate.service.pages.rendered import as_json, page
 from headgate.service.pages.span import Asked
 from headgate.service.pages.views import REASONS, VIEWS
 from headgate.service.pages.why import Reasons
+from headgate.stores import BRIEF
 from headgate.throttle.schemas import TOPIC_USAGE
+from headgate.why import tables as of_why
+from headgate.why import topics
 from headgate.why.as_json import as_json as as_json_of_why
 from headgate.why.tables import OutputTables
 from headgate.why.topics import why
@@ -41,6 +45,7 @@ from page_outputs import (
     usage,
     write,
 )
+from stub_store import waits
 from unit.quota.places import EPOCH, SHARDS, cut, tables
 
 BY_NAME = {view.template: view for view in VIEWS}
@@ -133,6 +138,14 @@ def test_why_is_the_answer_of_the_command_in_the_range_of_the_page(output):
     with pytest.raises(PageError, match=f"nearest: {ORDERS}") as unknown:
         seen(output, "why", topic=f"{ORDERS}x")
     assert unknown.value.status == 404
+
+
+def test_why_waits_for_a_store_no_longer_than_a_page_does(output, monkeypatch):
+    """Groups as they were known then included."""
+    waited = waits(monkeypatch, of_pages, of_why, topics)
+    assert seen(output, "why")[0].answer["reason"] == "GROUP_QUOTA_MESSAGES"
+    assert len(waited) > 10
+    assert all(one == BRIEF.of_delta for one in waited)
 
 
 def test_reasons_are_explained_on_a_page_of_their_own():
