@@ -48,7 +48,7 @@ class Patience(NamedTuple):
         }
 
 
-PATIENT, _AT_FIRST = Patience(10, 60), Patience(3, 60)
+PATIENT, _AT_FIRST = Patience(10, 60), Patience(3, 20)
 BRIEF = Patience(3, 3)
 """For somebody who waits for a page, and for what is tried again soon."""
 BRIEF_IF_SMALL = BRIEF._replace(transfer_s=BRIEF.attempts * BRIEF.answer_s)
