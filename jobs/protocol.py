@@ -21,6 +21,7 @@ from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
 from headgate.spark.protocol import FORMATS, ProtocolJob, ProtocolResult, ProtocolRun
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
+from headgate.stores import check_reachable
 
 DEFAULT_OUTPUT = "output/throttle"
 
@@ -40,6 +41,8 @@ def protocol(options: argparse.Namespace, stop: Event) -> int:
     conf = load_conf(options.conf_dir)
     checkpoint = options.checkpoint or f"{options.output}/protocol-checkpoint"
     check_folders(options.output, checkpoint)
+    if options.input is not None and options.format == "delta":
+        check_reachable(options.input, "--input")
     job = ProtocolJob(options.output, checkpoint, options.input, options.format, options.commands_topic, options.once)
     with sole_use(checkpoint), sole_use(f"{job.output}/throttle_decisions"):
         screen.say(f"protocol: starting Spark for the tables under {job.output}")

@@ -28,12 +28,14 @@ class Mistakes:
             self._found.append(error)
 
     def raise_all(self) -> None:
-        """Raise HeadgateError with everything that was kept, conf under one heading; nothing if that is nothing."""
+        """Raise HeadgateError with everything that was kept, conf under one heading; a single error as it is."""
         of_conf = [error for error in self._found if isinstance(error, ConfError)]
         told: list[HeadgateError] = [error for error in self._found if not isinstance(error, ConfError)]
         if of_conf:
             mistakes = [mistake for error in of_conf for mistake in error.mistakes]
             told.insert(0, ConfError(mistakes, [warning for error in of_conf for warning in error.warnings]))
+        if len(told) == 1:
+            raise told[0]
         if told:
             raise HeadgateError("\n".join(map(str, told)))
 
@@ -97,8 +99,12 @@ class InputError(HeadgateError):
     """The input as a whole cannot be read (missing path, unknown format). Single bad rows are dead letters instead."""
 
 
-class AwayError(InputError):
-    """An object store does not answer: what was asked of it may be right, and a later start may find it."""
+class PassingError(InputError):
+    """Somebody has to mend what is elsewhere, such as a disk that is full; the same start may do after that."""
+
+
+class AwayError(PassingError):
+    """An object store does not answer: what was asked of it may be right."""
 
 
 class StateError(HeadgateError):

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path, PurePath
+from typing import NoReturn
 
-from headgate.errors import InputError, StateError, TableError
+from headgate.errors import InputError, PassingError, StateError, TableError
 from headgate.stores import check_address, check_reachable, folder_at, is_stored, is_there, joined, local_path
 
 LEAST_FREE_BYTES = 1 << 28
@@ -113,27 +114,29 @@ def check_new(output: str, option: str = "--output") -> None:
 
 
 def check_writable(output: str, option: str = "--output") -> None:
-    """Raise InputError for an output that cannot be made on this machine, or for which there is no space."""
+    """Raise InputError for an output that cannot be made on this machine, PassingError where its disk is full or
+    read-only.
+    """
     place = local_path(output)
     if place is None:
         return
     above = next(folder for folder in (place, *place.parents) if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        raise InputError(f"{option}: {output} cannot be written: {above} {_why_not(above)}")
+        _raise_not_writable(f"{option}: {output} cannot be written: {above} ", above)
     free = shutil.disk_usage(above).free
     if free < LEAST_FREE_BYTES:
-        raise InputError(
+        raise PassingError(
             f"{option}: {above} has {free >> 20:,} MiB free; allowed: at least {LEAST_FREE_BYTES >> 20:,} MiB; make "
             "space, or give a folder on another disk"
         )
 
 
-def _why_not(place: Path) -> str:
+def _raise_not_writable(what: str, place: Path) -> NoReturn:
     if not place.is_dir():
-        return "is a file; give another folder"
+        raise InputError(f"{what}is a file; give another folder")
     if os.statvfs(place).f_flag & os.ST_RDONLY:
-        return "is on a disk that is read-only; look why, make it writable, or give another folder"
-    return "is not writable for this user; give it the right to, or give another folder"
+        raise PassingError(f"{what}is on a disk that is read-only; look why, make it writable, or give another folder")
+    raise InputError(f"{what}is not writable for this user; give it the right to, or give another folder")
 
 
 def check_tables_here(output: str) -> None:

@@ -1,8 +1,8 @@
-"""What libraries say of object stores: whether one is away, what it answered, and what to do."""
+"""What libraries say of object stores and disks: whether one is away or full, what was answered, and what to do."""
 
 import re
 
-from headgate.errors import AwayError, HeadgateError, InputError
+from headgate.errors import AwayError, HeadgateError, InputError, PassingError
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
@@ -14,9 +14,10 @@ _AWAY = re.compile(
     r"connection refused|error sending request|timed out|\btimeout\b|(?:^\W*|status code: )50[0234]\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_OF_DISK = re.compile("No space left on device|Disk quota exceeded|Read-only file system")
 _NO_RIGHT_TO_WRITE = re.compile(r"Error performing (?:PUT|POST|DELETE) .*<Code>AccessDenied</Code>", re.DOTALL)
 _PREFIX = "Generic "
-"""With which delta-rs begins what it says of a store, on a line that says no more."""
+"""With which delta-rs begins what it says of a store or a disk, on a line that says no more."""
 _REMEDY = (
     "check the address, the store's endpoint and the credentials in the environment, profile or role (docs/deploy.md, "
     '"Object stores")'
@@ -37,6 +38,14 @@ def is_away(error: BaseException) -> bool:
         cause = error.__cause__
         return isinstance(error, AwayError) or (cause is not None and is_away(cause))
     return _is_of_store(error) and bool(_AWAY.search(_NAMES.sub("", _COLOURS.sub("", str(error)))))
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether a later start may do with nothing else changed: a store is away, or a disk full or read-only."""
+    if isinstance(error, HeadgateError):
+        cause = error.__cause__
+        return isinstance(error, PassingError) or (cause is not None and may_pass(cause))
+    return is_away(error) or bool(_OF_DISK.search(str(error)))
 
 
 def _is_of_store(error: BaseException) -> bool:
@@ -60,6 +69,6 @@ def said(error: BaseException) -> str:
         words = " ".join((answer[2] or "").replace("↳", " ").split()).rstrip(".")
         return f"the store answered {answer[1]}" + f": {words}" * bool(words)
     lines = [line.strip(" ↳|") for line in text.splitlines() if line.strip(" ↳|")] or [type(error).__name__]
-    is_of_store = len(lines) > 1 and _PREFIX in lines[0]
-    line = ": ".join(dict.fromkeys([lines[0], lines[-1]])) if is_of_store else lines[0]
+    has_cause_last = len(lines) > 1 and _PREFIX in lines[0]
+    line = ": ".join(dict.fromkeys([lines[0], lines[-1]])) if has_cause_last else lines[0]
     return line.rstrip(".")

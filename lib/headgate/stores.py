@@ -152,10 +152,11 @@ def _allowed() -> str:
 def _check_meant(place: str, option: str) -> None:
     """Raise InputError for what is no path to one of those who read it, and no address of a store."""
     scheme, colon, rest = place.partition(":")
+    scheme = scheme.lower()
     if place.startswith("~") or place != place.strip():
         raise InputError(
-            f"{option}: got {place!r}, where ~ or a space at an end reads as something else to delta-rs; give a folder "
-            "without it, such as one that begins with / or ./"
+            f"{option}: got {place!r}, where ~ or a space at an end is read differently by the libraries; give a "
+            "folder without it, such as one that begins with / or ./"
         )
     if colon and not is_stored(place) and (known := _OF_OTHERS.get(scheme, scheme)) in SCHEMES:
         raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {known}://{rest}")
@@ -263,10 +264,10 @@ def folder_at(place: str | Path, patience: Patience = PATIENT) -> Folder:
     return _Stored(*file_system(str(place), patience)) if local is None else _OnDisk(local)
 
 
-def folder_of(path: str) -> tuple[Folder, str]:
-    """The folder that a file is in, and its name there."""
+def folder_of(path: str, patience: Patience = PATIENT) -> tuple[Folder, str]:
+    """The folder that a file is in, and its name there. patience: for S3."""
     folder, slash, name = path.rpartition("/")
-    return folder_at(folder or slash or "."), name
+    return folder_at(folder or slash or ".", patience), name
 
 
 def joined(place: str | Path, name: str) -> str:

@@ -90,6 +90,16 @@ def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
         (StreamingQueryException, "x.ChecksumException: Checksum error: file:/c/metadata at 0 exp: 1", "from a copy"),
         (StreamingQueryException, "x.TableError: rows of /checksums/incomplete log file/t cannot be written: x", None),
         (StreamingQueryException, "x.RetryableException: Data read has a different checksum than expected", None),
+        (
+            StreamingQueryException,
+            "x.SparkException: [CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE]\nCaused by: a.BError: C",
+            "from a copy",
+        ),
+        (
+            StreamingQueryException,
+            "x.SparkException: [CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED]",
+            "from a copy",
+        ),
         (PySparkException, "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE] Checkpoint location", "from a copy"),
         (StreamingQueryException, "[STREAMING_UNFINISHED_REPARTITION_DETECTED] 6 is", "with the same --partitions"),
     ],

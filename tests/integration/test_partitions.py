@@ -28,8 +28,10 @@ def gone(file: Path) -> Iterator[None]:
     """A file is not there while the block runs."""
     content = file.read_bytes()
     file.unlink()
-    yield
-    file.write_bytes(content)
+    try:
+        yield
+    finally:
+        file.write_bytes(content)
 
 
 @pytest.mark.long

@@ -26,7 +26,7 @@ from soak import Disk
         (("in", "s3a://", "c"), "--output: got s3a://; allowed is s3a://BUCKET/FOLDER"),
         (("in", "hdfs://b/o", "c"), "--output: got hdfs://b/o; allowed are a path and an address with s3a://"),
         (("in", "out", "c/file"), "--checkpoint: c/file is a file; give a folder"),
-        (("in", "~/out", "c"), "--output: got '~/out', where ~ or a space at an end reads as something else"),
+        (("in", "~/out", "c"), "--output: got '~/out', where ~ or a space at an end is read differently"),
         (
             ("file:///data/in", "/data/in/out", "c"),
             "--output: got /data/in/out, which is in the --input file:///data/in",

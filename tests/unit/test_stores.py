@@ -8,7 +8,9 @@ import pytest
 
 from headgate.cli import main
 from headgate.cluster.schemas import OF_COLLECTOR
-from headgate.errors import AwayError, HeadgateError, InputError, Mistakes, TableError
+from headgate.errors import AwayError, InputError, Mistakes, TableError
+from headgate.places import check_writable
+from headgate.quota.groups import presence
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import RG_GROUPS
 from headgate.spark.job import FAILED, WRONG, exit_status
@@ -232,6 +234,8 @@ def test_a_disk_is_no_store():
 def test_an_address_without_its_slashes_is_no_folder():
     with pytest.raises(InputError, match=r"^--output: got s3:b/a; allowed are s3a://, abfss://, gs://; give s3a://b/a"):
         check_reachable("s3:b/a", "--output")
+    with pytest.raises(InputError, match="give s3a://b/a"):
+        check_reachable("S3:b/a", "--output")
 
 
 def test_what_is_no_place_at_all_is_told_where_a_file_system_is_asked_for():
@@ -285,9 +289,46 @@ def test_a_store_that_goes_away_while_mistakes_are_looked_for_is_told_alone():
         raise InputError("a mistake")
     with pytest.raises(AwayError), mistakes.collected():
         raise AwayError("the store is away")
-    with pytest.raises(HeadgateError, match=r"^a mistake$"):
+    with pytest.raises(InputError, match=r"^a mistake$"):
         mistakes.raise_all()
     assert is_away(AwayError("the store is away"))
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("Generic LocalFileSystem error\n  ↳ Unable to copy data\n   ↳ No space left on device (os error 28)", FAILED),
+        ("[Errno 30] Read-only file system: '/o/control'", FAILED),
+        ("[Errno 13] Permission denied: '/o/control'", WRONG),
+    ],
+)
+def test_a_job_may_start_again_where_a_disk_is_full_or_read_only(words, status):
+    def write():
+        raise TableError("rows of No space left on device cannot be written") from OSError(words)
+
+    assert status == exit_status("job", write)
+
+
+def test_a_disk_that_is_full_at_the_start_is_waited_for(tmp_path, monkeypatch):
+    """It may be the only mistake of several things that are looked at."""
+    monkeypatch.setattr("headgate.places.LEAST_FREE_BYTES", 1 << 62)
+
+    def start():
+        mistakes = Mistakes()
+        with mistakes.collected():
+            check_writable(str(tmp_path))
+        mistakes.raise_all()
+
+    assert FAILED == exit_status("job", start)
+
+
+def test_what_a_store_says_of_a_tenant_that_is_looked_for_is_said_without_what_it_quotes(monkeypatch):
+    """Its answer quotes keys and signatures."""
+    with (
+        refusing(monkeypatch, 403, "SignatureDoesNotMatch"),
+        pytest.raises(TableError, match=r"^the table s3a://b/o cannot be read: the store answered SignatureDoesNotMat"),
+    ):
+        presence._has_rows("s3a://b/o", "SELECT 1", None)
 
 
 def test_whether_something_is_there_is_an_error_of_headgate_where_the_store_refuses(monkeypatch):

@@ -22,7 +22,7 @@ from headgate.conf.settings_file import read_settings
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import AwayError, ConfError, InputError
 from headgate.store_errors import is_away, said, unreached
-from headgate.stores import Folder, check_reachable, folder_at, folder_of, joined, local_path
+from headgate.stores import BRIEF, Folder, check_reachable, folder_at, folder_of, joined, local_path
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
@@ -107,9 +107,12 @@ def _warn_of_names(place: str, folder: Folder, findings: Findings) -> None:
 
 
 def load_resource_groups(path: str) -> ResourceGroups:
-    """Return what a resource-groups.json says. Raises ConfError with every mistake in it, and if it is not there."""
+    """Return what a resource-groups.json says, for a job that runs and looks again soon.
+
+    Raises ConfError with every mistake in it, and if it is not there, AwayError where a store does not answer.
+    """
     findings = Findings()
-    content = _content(folder_of(path)[0], path, findings)
+    content = _content(folder_of(path, BRIEF)[0], path, findings)
     groups = ResourceGroups()
     if content is not None:
         groups = _decoded(read_resource_groups, groups)(content, path, findings)

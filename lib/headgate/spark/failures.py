@@ -9,7 +9,8 @@ from headgate.store_errors import said
 
 _WORKER_DIED = "Python worker exited unexpectedly"
 _DAMAGE = re.compile(
-    r"^(?:\w+: )?(?:Checksum error: |Incomplete log file|\[\w+MISSING_(?:STATE_DIRECTORY|METADATA_FILE)\])"
+    r"^(?:\w+: )?(?:Checksum error: |Incomplete log file|\[[\w.]+(?:MISSING_STATE_DIRECTORY|MISSING_METADATA_FILE"
+    r"|CANNOT_READ_STREAMING_STATE_FILE|CHECKSUM_VERIFICATION_FAILED)\])"
 )
 """Of a file on a disk: what was damaged on its way is read again by the next start."""
 _OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
@@ -31,13 +32,15 @@ _NAMED = re.compile(
 """With the lines in which delta-rs goes on: the last of them is the cause."""
 _QUERY = "=== Streaming Query ==="
 
-_INTERRUPT = re.compile(r"\b(?:ClosedByInterrupt|Interrupted|InterruptedIO)Exception\b")
+_INTERRUPT = re.compile(
+    r"^(?:: |Caused by: )?(?:[\w$]+\.)*(?:ClosedByInterrupt|Interrupted|InterruptedIO)Exception\b", re.MULTILINE
+)
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
 
 def in_words(failure: Exception) -> str:
-    """The cause of one of SPARK_ERRORS, for a query the last of the errors that it names, and what to do."""
+    """The cause of one of SPARK_ERRORS, and what to do. Of a query's errors the last, or one that tells of damage."""
     cause = _cause(failure)
     if (refusal := _refusal(cause)) is not None:
         return refusal + _LOG
@@ -68,11 +71,14 @@ def _cause(failure: Exception) -> str:
     story = str(failure).partition(_QUERY)[0]
     if _WORKER_DIED in story:
         return "a Python worker of Spark was killed, by somebody or for want of memory"
-    named = _NAMED.findall(story)
+    named = [f"{name}: {_in_one_line(text)}" for name, text in _NAMED.findall(story)]
     if named:
-        name, text = named[-1]
-        return f"{name}: {said(OSError(text))}" if "\n" in text else f"{name}: {text}"
+        return next(filter(_DAMAGE.search, named), named[-1])
     return story.strip().partition("\n")[0]
+
+
+def _in_one_line(text: str) -> str:
+    return said(OSError(text)) if "\n" in text else text
 
 
 def is_interrupt(error: Exception) -> bool:

@@ -13,7 +13,7 @@ from headgate.engines.stops import WRONG as WRONG  # noqa: PLC0414
 from headgate.engines.stops import Stopped, broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words, is_refused
-from headgate.store_errors import is_away
+from headgate.store_errors import may_pass
 
 FAILED = 1
 
@@ -52,13 +52,13 @@ def ended(say: Callable[[str], None], what: str, *, once: bool, used_up: bool, b
 
 def exit_status(name: str, work: Callable[[], int]) -> int:
     """What `work` returns; with a line that says why, WRONG for options, conf, input or a checkpoint that it cannot go
-    on with, FAILED if Spark failed or an object store does not answer.
+    on with, FAILED if Spark failed, an object store does not answer, or a disk is full or read-only.
     """
     try:
         return work()
     except HeadgateError as error:
         sys.stderr.write(f"{name}: {error}\n")
-        return FAILED if is_away(error) else WRONG
+        return FAILED if may_pass(error) else WRONG
     except SPARK_ERRORS as error:
         if (stopped := _stop_behind(error)) is not None:
             raise stopped from None

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import StateError
+from headgate.spark.failures import in_words, is_interrupt
 from headgate.spark.feed import Feed, has_open_batch
 from headgate.spark.idle import idle_of
 from headgate.spark.input.input_files import InputFiles
@@ -100,6 +101,8 @@ class StreamingJob:
         self._schedule = schedule
         self.broken_off = False
         """Whether a batch took too long to wait for its end."""
+        self._has_failed = False
+        """Whether the query failed after a stop: nothing more is done then, as after a crash."""
         self._ended_batch = -1
         """The last one that is in its tables, -1: none."""
         self._taken_at = datetime.now(UTC)
@@ -126,7 +129,7 @@ class StreamingJob:
         return False
 
     def _end(self) -> None:
-        """After the query has ended."""
+        """After the query has ended, and has not failed."""
 
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set.
@@ -140,14 +143,15 @@ class StreamingJob:
             self._close()
         else:
             self._to_the_end(self._follow, processingTime=f"{self._schedule.interval_ms} milliseconds")
-        try:
-            if self._stop.is_set() and not self.broken_off and self._is_batch_open():
-                self._complete()
-        finally:
+        if self._stop.is_set() and not (self._has_failed or self.broken_off) and self._is_batch_open():
+            self._complete()
+        if not self._has_failed:
             self._end()
         return not self._stop.is_set()
 
     def _close(self) -> None:
+        if not self._stop.is_set() and self._is_batch_open():  # a closing batch would be that one
+            self._to_the_end(None, once=True)
         for _ in range(CLOSING_BATCHES):
             taken, ended = self._taken, self._ended_batch
             if self._stop.is_set() or not self._finish():
@@ -165,8 +169,7 @@ class StreamingJob:
             self._batch_ended.clear()
             if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
                 self.broken_off = True
-        if not self._stop.is_set():
-            self._raise_failure(query)
+        self._raise_failure(query)
 
     def _complete(self) -> None:
         """Run the batch that Spark had begun before it noticed the stop, as it does where more input waits."""
@@ -176,8 +179,7 @@ class StreamingJob:
             time.sleep(POLL_S)
         self.broken_off = query.isActive
         query.stop()
-        if not self.broken_off:
-            self._raise_failure(query)
+        self._raise_failure(query)
 
     def _is_batch_open(self) -> bool:
         try:
@@ -187,9 +189,15 @@ class StreamingJob:
             return False
 
     def _raise_failure(self, query: StreamingQuery) -> None:
+        """After a stop, what failed is told: the next start runs the batch."""
         failure = query.exception()
-        if failure is not None:
+        if failure is None:
+            return
+        if not self._stop.is_set():
             raise (self._files and self._files.refused) or failure
+        if not is_interrupt(failure):
+            self._has_failed = True
+            self._tell(in_words(failure))
 
     def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
         if self._feed is not None:

@@ -104,9 +104,11 @@ class Session:
         Mistakes are shown, and do not end it.
         """
         status: int | None = None
+        newest: Loaded | None = found
         while True:
             try:
-                status = self.run(found) if status is None else self._again(found)
+                newest = newest or loaded(self._folders)
+                status = self.run(newest) if status is None else self._again(newest)
             except HeadgateError as error:
                 self._screen.say(f"\n{error}")
             if status == STOPPED or self._stop.is_set():
@@ -114,7 +116,7 @@ class Session:
             self._screen.say(f"\ntry: watching the conf files of {', '.join(self._folders)}; Ctrl-C ends")
             if not watched.saved(self._stop):
                 break
-            found = loaded(self._folders)
+            newest = None
         return STOPPED if status is None else status
 
     def _again(self, found: Loaded) -> int:

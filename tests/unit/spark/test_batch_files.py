@@ -42,5 +42,5 @@ def test_a_file_that_a_stop_kept_from_being_read_is_not_lost(name, monkeypatch):
 
     with pytest.raises(Py4JError):
         losses("An error occurred.\n: java.nio.channels.ClosedByInterruptException\n\tat a.b")
-    (loss,) = losses("java.io.EOFException: the end\n")
-    assert ("a", "java.io.EOFException: the end") == (loss.path, loss.why)
+    (loss,) = losses("java.io.EOFException: the end of /InterruptedException.json\n")
+    assert ("a", "java.io.EOFException: the end of /InterruptedException.json") == (loss.path, loss.why)

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from headgate.spark import streaming_job
 from headgate.spark.streaming_job import CLOSING_BATCHES, Schedule, StreamingJob
@@ -13,22 +14,25 @@ class Query:
 
     isActive = False  # noqa: N815  Spark's name
 
+    def __init__(self, failure=None):
+        self._failure = failure
+
     def exception(self):
-        return None
+        return self._failure
 
     def stop(self):
         pass
 
 
 class Scripted(StreamingJob):
-    """batches: of each query in turn, pairs of number and rows."""
+    """batches: of each query in turn, pairs of number and rows. failing: which query fails, and what Spark says."""
 
     name = "scripted"
 
-    def __init__(self, *batches, once=True, opens=True, stop_after=None):
+    def __init__(self, *batches, once=True, opens=True, stop_after=None, failing=(None, "")):
         super().__init__(None, "checkpoint", threading.Event(), Schedule(once, 1000))
         self.said, self.heard = [], []
-        self._batches, self._opens, self._stop_after = list(batches), opens, stop_after
+        self._batches, self._opens, self._stop_after, self._failing = list(batches), opens, stop_after, failing
 
     def _start(self, trigger):
         self.said.append(next(iter(trigger)))
@@ -36,7 +40,8 @@ class Scripted(StreamingJob):
             self._take_and_feed(rows, number)
         if len(self.said) == self._stop_after:
             self._stop.set()
-        return Query()
+        number, failure = self._failing
+        return Query(StreamingQueryException(message=failure) if len(self.said) == number else None)
 
     def _take(self, output, batch_id):
         if self._is_new(batch_id):
@@ -101,3 +106,34 @@ def test_a_stop_runs_the_batch_that_was_begun_where_that_is_known(is_open, compl
     job = Scripted([(0, 5)], stop_after=2)
     assert not job.run()
     assert ["begin", "availableNow", *completed, "end"] == job.said
+
+
+DISK_FULL = "ended\nCaused by: java.io.IOException: No space left on device"
+INTERRUPTED = "ended\nCaused by: java.lang.InterruptedException: sleep interrupted"
+
+
+@pytest.mark.parametrize(
+    ("failing", "said", "told"),
+    [
+        ((2, DISK_FULL), [], "scripted: the query failed: IOException: No space left on device"),
+        ((2, INTERRUPTED), ["once", "end"], ""),
+        ((3, DISK_FULL), ["once"], "scripted: the query failed: IOException: No space left on device"),
+    ],
+    ids=["the last batch", "the stop itself", "the batch that was begun"],
+)
+def test_after_a_stop_a_batch_that_failed_is_left_to_the_next_start(failing, said, told, monkeypatch, capsys):
+    """As after a crash: what the batch has done in part is done again from what is stored, not from what is left."""
+    monkeypatch.setattr(streaming_job, "has_open_batch", lambda _: True)
+    job = Scripted([(0, 5)], stop_after=2, failing=failing)
+    assert not job.run()
+    assert ["begin", "availableNow", *said] == job.said
+    assert told == capsys.readouterr().err.partition("\n")[0]
+
+
+def test_a_batch_that_was_begun_is_run_before_what_is_open_is_closed(monkeypatch):
+    """Else the closing batch would be that one, and what is to close would not be read."""
+    is_open = iter([True, False])
+    monkeypatch.setattr(streaming_job, "has_open_batch", lambda _: next(is_open, False))
+    job = Scripted([(0, 5)], [(1, 3)], [(2, 0)])
+    assert job.run()
+    assert ["begin", "availableNow", "once", *CLOSING, "end"] == job.said

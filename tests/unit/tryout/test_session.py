@@ -122,6 +122,24 @@ def test_watching_begins_with_mistakes_too_and_ends_without_a_run_as_stopped(tra
     assert "Throttled tenants" in lines
 
 
+def test_watching_outlasts_a_store_that_is_away_for_a_moment(trace, tmp_path, monkeypatch):
+    folder = write_conf(tmp_path / "conf")
+    found, read = confs_of(folder), module.loaded
+
+    def go_away():
+        def away(_):
+            monkeypatch.setattr(module, "loaded", read)
+            raise AwayError("the store is away")
+
+        monkeypatch.setattr(module, "loaded", away)
+
+    watched = edits(go_away, lambda: (folder / "broker.conf").write_text(f"{LIMIT}=5\n"))
+    lines, status = shown(trace, [folder], lambda session: session.watch(found, watched))
+    assert status == 0
+    assert "the store is away" in lines
+    assert "What that changed for tenants" in lines
+
+
 def test_a_stop_tells_of_what_was_done_until_then(tmp_path, monkeypatch):
     rows = publishes()
     for part in range(3):
