@@ -22,7 +22,9 @@ SPARK = SweepRunner(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input, 3 if stopped."""
+    """Exit status 0 when the report is written; 1 if Spark, a store or a disk failed, 2 for wrong options, conf or
+    input, 3 if stopped.
+    """
     parser = Parser(prog="cache_sweep", description=DESCRIPTION)
     add_sweep_arguments(parser)
     return status_of_whole("cache_sweep", lambda: sweep(asked(parser.parse_args(arguments)), SPARK))

@@ -31,7 +31,7 @@ DEFAULT_OUTPUT = "output/entry-cache"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 after the end of the input, or a stop without --once; STOPPED for a stop of --once.
 
-    1 if Spark failed, 2 for wrong options, conf or input.
+    1 if Spark, a store or a disk failed, 2 for wrong options, conf or input.
     """
     stop = stop_asked()
     options = parsed(arguments)

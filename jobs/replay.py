@@ -23,7 +23,9 @@ SPARK = ReplayEngine(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input, 3 if stopped."""
+    """Exit status 0 when the report is written; 1 if Spark, a store or a disk failed, 2 for wrong options, conf or
+    input, 3 if stopped.
+    """
     parser = Parser(prog="replay", description=DESCRIPTION)
     add_replay_arguments(parser)
     return status_of_whole("replay", lambda: replay(asked(parser.parse_args(arguments)), SPARK))

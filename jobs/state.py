@@ -21,8 +21,8 @@ from headgate.spark.state import read_state, repartition
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0, 2 with a message if there is no state to read, or none that can be split; 1 if Spark failed or an
-    object store does not answer.
+    """Exit status 0, 2 with a message if there is no state to read, or none that can be split; 1 if Spark, a store or a
+    disk failed.
     """
     return exit_status("state", partial(state, parsed(arguments)))
 

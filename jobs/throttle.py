@@ -37,7 +37,8 @@ DEMO_JOB = ThrottleJob(f"{DEMO}/trace", "json", str(DEMO), f"{DEMO}/checkpoint",
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 after the end of the input, or a stop without --once; STOPPED for a stop of --once.
 
-    1 if Spark failed, 2 for wrong options, conf or input, and where --once took in no row that says what the limits do.
+    1 if Spark, a store or a disk failed, 2 for wrong options, conf or input, and where --once took in no row that says
+    what the limits do.
     """
     stop = stop_asked()
     options = parsed(arguments)

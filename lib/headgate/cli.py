@@ -25,7 +25,7 @@ from headgate.replay.arguments import add_replay_arguments
 from headgate.service.arguments import add_serve_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
 from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
-from headgate.store_errors import is_away
+from headgate.store_errors import is_transient
 from headgate.stores import check_reachable
 from headgate.tryout.arguments import add_try_arguments
 from headgate.why.arguments import add_why_arguments
@@ -33,7 +33,7 @@ from headgate.why.arguments import add_why_arguments
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[Any]
 
-EXIT_AWAY, EXIT_ERROR = 1, 2
+EXIT_TRANSIENT, EXIT_ERROR = 1, 2
 """Away: an object store does not answer, so another start may do."""
 EXIT_STOPPED = 130
 """Of a process that Ctrl-C ended before it had anything to show."""
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_ERROR
     except HeadgateError as error:
         print(f"headgate: {error}", file=sys.stderr)
-        return EXIT_AWAY if is_away(error) else EXIT_ERROR
+        return EXIT_TRANSIENT if is_transient(error) else EXIT_ERROR
     except KeyboardInterrupt:
         print("headgate: stopped", file=sys.stderr)
         return EXIT_STOPPED

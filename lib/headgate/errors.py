@@ -28,7 +28,9 @@ class Mistakes:
             self._found.append(error)
 
     def raise_all(self) -> None:
-        """Raise HeadgateError with everything that was kept, conf under one heading; a single error as it is."""
+        """Raise HeadgateError with everything that was kept, conf under one heading; a single error as it is, since its
+        type may decide the exit status.
+        """
         of_conf = [error for error in self._found if isinstance(error, ConfError)]
         told: list[HeadgateError] = [error for error in self._found if not isinstance(error, ConfError)]
         if of_conf:
@@ -99,11 +101,11 @@ class InputError(HeadgateError):
     """The input as a whole cannot be read (missing path, unknown format). Single bad rows are dead letters instead."""
 
 
-class PassingError(InputError):
-    """Somebody has to mend what is elsewhere, such as a disk that is full; the same start may do after that."""
+class TransientError(InputError):
+    """Nothing is wrong with what was asked for: the same start does once a disk has space, or a store answers."""
 
 
-class AwayError(PassingError):
+class AwayError(TransientError):
     """An object store does not answer: what was asked of it may be right."""
 
 

@@ -34,7 +34,7 @@ WRONG = 2
 _ALIKE, _ALIKE_OPTION = 0.5, 0.6
 """`try` for `trie`, but not --help for --inpt: both have dashes."""
 _PLACES = ("PATH", "OUTPUT")
-"""Arguments without a name of their own."""
+"""Of arguments that are no options. Empty options are found by those who read them."""
 _NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 

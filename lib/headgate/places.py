@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path, PurePath
-from typing import NoReturn
 
-from headgate.errors import InputError, PassingError, StateError, TableError
+from headgate.errors import InputError, StateError, TableError, TransientError
 from headgate.stores import check_address, check_reachable, folder_at, is_stored, is_there, joined, local_path
 
 LEAST_FREE_BYTES = 1 << 28
@@ -114,7 +113,7 @@ def check_new(output: str, option: str = "--output") -> None:
 
 
 def check_writable(output: str, option: str = "--output") -> None:
-    """Raise InputError for an output that cannot be made on this machine, PassingError where its disk is full or
+    """Raise InputError for an output that cannot be made on this machine, TransientError where its disk is full or
     read-only.
     """
     place = local_path(output)
@@ -122,21 +121,21 @@ def check_writable(output: str, option: str = "--output") -> None:
         return
     above = next(folder for folder in (place, *place.parents) if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
-        _raise_not_writable(f"{option}: {output} cannot be written: {above} ", above)
+        raise _not_writable(f"{option}: {output} cannot be written: {above}", above)
     free = shutil.disk_usage(above).free
     if free < LEAST_FREE_BYTES:
-        raise PassingError(
+        raise TransientError(
             f"{option}: {above} has {free >> 20:,} MiB free; allowed: at least {LEAST_FREE_BYTES >> 20:,} MiB; make "
             "space, or give a folder on another disk"
         )
 
 
-def _raise_not_writable(what: str, place: Path) -> NoReturn:
+def _not_writable(what: str, place: Path) -> InputError:
     if not place.is_dir():
-        raise InputError(f"{what}is a file; give another folder")
+        return InputError(f"{what} is a file; give another folder")
     if os.statvfs(place).f_flag & os.ST_RDONLY:
-        raise PassingError(f"{what}is on a disk that is read-only; look why, make it writable, or give another folder")
-    raise InputError(f"{what}is not writable for this user; give it the right to, or give another folder")
+        return TransientError(f"{what} is on a disk that is read-only; make it writable, or give another folder")
+    return InputError(f"{what} is not writable for this user; give it the right to, or give another folder")
 
 
 def check_tables_here(output: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from headgate.errors import AwayError, HeadgateError, InputError, PassingError
+from headgate.errors import AwayError, HeadgateError, InputError, TransientError
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
@@ -40,11 +40,11 @@ def is_away(error: BaseException) -> bool:
     return _is_of_store(error) and bool(_AWAY.search(_NAMES.sub("", _COLOURS.sub("", str(error)))))
 
 
-def may_pass(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether a later start may do with nothing else changed: a store is away, or a disk full or read-only."""
     if isinstance(error, HeadgateError):
         cause = error.__cause__
-        return isinstance(error, PassingError) or (cause is not None and may_pass(cause))
+        return isinstance(error, TransientError) or (cause is not None and is_transient(cause))
     return is_away(error) or bool(_OF_DISK.search(str(error)))
 
 

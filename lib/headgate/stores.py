@@ -151,6 +151,8 @@ def _allowed() -> str:
 
 def _check_meant(place: str, option: str) -> None:
     """Raise InputError for what is no path to one of those who read it, and no address of a store."""
+    if not place.strip():
+        raise InputError(f"{option}: got {place!r}; allowed is a path or an address; correct it")
     scheme, colon, rest = place.partition(":")
     scheme = scheme.lower()
     if place.startswith("~") or place != place.strip():

@@ -100,6 +100,7 @@ def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
             "x.SparkException: [CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED]",
             "from a copy",
         ),
+        (StreamingQueryException, "x.BError: [CANNOT_LOAD_STATE_STORE.UNEXPECTED_FILE_SIZE] Copied", "from a copy"),
         (PySparkException, "[STREAMING_CHECKPOINT_MISSING_METADATA_FILE] Checkpoint location", "from a copy"),
         (StreamingQueryException, "[STREAMING_UNFINISHED_REPARTITION_DETECTED] 6 is", "with the same --partitions"),
     ],

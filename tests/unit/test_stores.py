@@ -238,6 +238,12 @@ def test_an_address_without_its_slashes_is_no_folder():
         check_reachable("S3:b/a", "--output")
 
 
+def test_an_output_without_a_name_is_refused():
+    """To delta-rs it is the root of the disk."""
+    with pytest.raises(InputError, match=r"^--output: got ''; allowed is a path or an address; correct it$"):
+        check_reachable("", "--output")
+
+
 def test_what_is_no_place_at_all_is_told_where_a_file_system_is_asked_for():
     with pytest.raises(InputError, match=r"got foo://b/conf; allowed are a path and an address with s3a://"):
         folder_at("foo://b/conf")

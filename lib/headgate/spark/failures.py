@@ -8,11 +8,15 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from headgate.store_errors import said
 
 _WORKER_DIED = "Python worker exited unexpectedly"
-_DAMAGE = re.compile(
-    r"^(?:\w+: )?(?:Checksum error: |Incomplete log file|\[[\w.]+(?:MISSING_STATE_DIRECTORY|MISSING_METADATA_FILE"
-    r"|CANNOT_READ_STREAMING_STATE_FILE|CHECKSUM_VERIFICATION_FAILED)\])"
+_CLASSES = "|".join(
+    (
+        *("MISSING_STATE_DIRECTORY", "MISSING_METADATA_FILE", "CHECKSUM_VERIFICATION_FAILED", "UNEXPECTED_FILE_SIZE"),
+        *("CANNOT_READ_STREAMING_STATE_FILE", "CANNOT_READ_CHECKPOINT", "CANNOT_FIND_BASE_SNAPSHOT_CHECKPOINT"),
+        "INVALID_CHANGE_LOG_READER_VERSION",
+    )
 )
-"""Of a file on a disk: what was damaged on its way is read again by the next start."""
+_DAMAGE = re.compile(rf"^(?:\w+: )?(?:Checksum error: |Incomplete log file|\[[\w.]*(?:{_CLASSES})\])")
+"""Of a file of the checkpoint, which stays as it is: what was damaged on its way is read again by the next start."""
 _OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
 _LOG = "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
 _OF_DAMAGE = (
@@ -32,9 +36,7 @@ _NAMED = re.compile(
 """With the lines in which delta-rs goes on: the last of them is the cause."""
 _QUERY = "=== Streaming Query ==="
 
-_INTERRUPT = re.compile(
-    r"^(?:: |Caused by: )?(?:[\w$]+\.)*(?:ClosedByInterrupt|Interrupted|InterruptedIO)Exception\b", re.MULTILINE
-)
+_INTERRUPT = re.compile(r"\bjava\.(?:\w+\.)*(?:ClosedByInterrupt|Interrupted|InterruptedIO)Exception\b")
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 

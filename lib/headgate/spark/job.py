@@ -13,7 +13,7 @@ from headgate.engines.stops import WRONG as WRONG  # noqa: PLC0414
 from headgate.engines.stops import Stopped, broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words, is_refused
-from headgate.store_errors import may_pass
+from headgate.store_errors import is_transient
 
 FAILED = 1
 
@@ -58,7 +58,7 @@ def exit_status(name: str, work: Callable[[], int]) -> int:
         return work()
     except HeadgateError as error:
         sys.stderr.write(f"{name}: {error}\n")
-        return FAILED if may_pass(error) else WRONG
+        return FAILED if is_transient(error) else WRONG
     except SPARK_ERRORS as error:
         if (stopped := _stop_behind(error)) is not None:
             raise stopped from None

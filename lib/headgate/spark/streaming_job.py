@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.errors import StateError
-from headgate.spark.failures import in_words, is_interrupt
+from headgate.errors import HeadgateError, StateError
+from headgate.spark.failures import SPARK_ERRORS, in_words, is_interrupt
 from headgate.spark.feed import Feed, has_open_batch
 from headgate.spark.idle import idle_of
 from headgate.spark.input.input_files import InputFiles
@@ -151,6 +151,7 @@ class StreamingJob:
 
     def _close(self) -> None:
         if not self._stop.is_set() and self._is_batch_open():  # a closing batch would be that one
+            self.broken_off = False
             self._to_the_end(None, once=True)
         for _ in range(CLOSING_BATCHES):
             taken, ended = self._taken, self._ended_batch
@@ -172,8 +173,18 @@ class StreamingJob:
         self._raise_failure(query)
 
     def _complete(self) -> None:
-        """Run the batch that Spark had begun before it noticed the stop, as it does where more input waits."""
-        query = self._start({"once": True})
+        """Run the batch that Spark had begun before it noticed the stop, as it does where more input waits.
+
+        Where that cannot begin, it is told, and left to the next start.
+        """
+        try:
+            query = self._start({"once": True})
+        except HeadgateError as error:
+            self._tell(str(error))
+            return
+        except SPARK_ERRORS as error:
+            self._tell(in_words(error))
+            return
         deadline_s = time.monotonic() + STOP_WAIT_S
         while query.isActive and time.monotonic() < deadline_s:
             time.sleep(POLL_S)
@@ -185,7 +196,7 @@ class StreamingJob:
         try:
             return has_open_batch(self._checkpoint)
         except OSError as error:
-            self._tell(f"{said(error)}: if a batch has begun, the next start runs it")
+            self._tell(f"whether a batch has begun cannot be told: {said(error)}; if so, it is run before any other")
             return False
 
     def _raise_failure(self, query: StreamingQuery) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from headgate.conf import Conf
 from headgate.errors import ConfError
 from headgate.replay.folders import load_folders
+from headgate.store_errors import unreached
 from headgate.stores import check_reachable
 from headgate.tryout.conf_changes import ConfKeys, conf_keys
 from headgate.tryout.watch import stamps_of
@@ -25,6 +26,13 @@ def loaded(folders: Sequence[str], *, strict: bool = False) -> Loaded:
     """
     for folder in folders:  # a store that is away is asked once, not for each file
         check_reachable(folder, "--conf-dir")
+    try:
+        return _loaded(folders, strict=strict)
+    except OSError as error:
+        raise unreached(f"--conf-dir: {', '.join(folders)}", error) from error
+
+
+def _loaded(folders: Sequence[str], *, strict: bool) -> Loaded:
     while True:
         before = stamps_of(folders)
         try:

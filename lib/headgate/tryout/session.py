@@ -15,7 +15,7 @@ from headgate.conf import Conf
 from headgate.engines.compiling import compiling_told
 from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.engines.stops import STOPPED, WRONG
-from headgate.errors import ConfError, HeadgateError
+from headgate.errors import AwayError, ConfError, HeadgateError
 from headgate.report.screen import terminal_console
 from headgate.report.try_screen import TryScreen, is_mostly_bad, output_of
 from headgate.rows.listing import STDIN
@@ -111,6 +111,8 @@ class Session:
                 status = self.run(newest) if status is None else self._again(newest)
             except HeadgateError as error:
                 self._screen.say(f"\n{error}")
+                if isinstance(error, AwayError):
+                    watched.forget()
             if status == STOPPED or self._stop.is_set():
                 break
             self._screen.say(f"\ntry: watching the conf files of {', '.join(self._folders)}; Ctrl-C ends")

@@ -1,6 +1,7 @@
 """Notices that conf files were saved: written in place, replaced by rename, removed or put back."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Event
 
 from headgate.conf.load import FILES
@@ -17,23 +18,33 @@ class Watched:
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = folders
-        self._seen = stamps_of(folders)
+        self._seen: Stamps = {}
+        with suppress(OSError):  # who reads the files says so
+            self._seen = stamps_of(folders)
 
     def saved(self, stop: Event) -> bool:
         """Wait until files have changed and are not being written any more; False if `stop` was set first.
 
-        Files that are saved together count as one change, and one that an editor moves away for a moment as none.
+        Files that are saved together count as one change, and one that an editor moves away for a moment as none. What
+        was saved while a store is away is seen once it is back.
         """
         last = self._seen
         while not stop.wait(LOOK_S):
-            now = stamps_of(self._folders)
+            try:
+                now = stamps_of(self._folders)
+            except OSError:
+                continue
             if now == last != self._seen:
                 self._seen = now
                 return True
             last = now
         return False
 
+    def forget(self) -> None:
+        """What was seen last could not be read: the next look that succeeds sees it again."""
+        self._seen = {}
+
 
 def stamps_of(folders: Sequence[str]) -> Stamps:
-    """What tells, of every conf file of the folders, that it was saved."""
+    """What tells, of every conf file of the folders, that it was saved. Raises OSError where a store does not say."""
     return {file: stamp_of(file) for file in (joined(folder, name) for folder in folders for name in FILES)}

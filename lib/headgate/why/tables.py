@@ -113,7 +113,7 @@ class OutputTables:
         try:
             found = [times for part in parts if (times := times_of(part.table, column))]
         except Exception as error:  # query raises no other
-            raise _unreadable(f"{self.output}/{name}", error) from error
+            raise unreadable(f"{self.output}/{name}", error) from error
         return (min(first for first, _ in found), max(last for _, last in found)) if found else None
 
     def parts(self, name: str) -> Sequence[Part]:
@@ -128,7 +128,7 @@ class OutputTables:
                     Part(one.rpartition("/")[0], one, DeltaTable(one, storage_options=options)) for one in locations
                 ]
             except Exception as error:
-                raise _unreadable(f"{self.output}/{name}", error) from error
+                raise unreadable(f"{self.output}/{name}", error) from error
         return self._opened.get(name, ())
 
     def _broker_of(self, part: Part) -> str | None:
@@ -142,10 +142,11 @@ class OutputTables:
             return query(sql, tables)
         except Exception as error:  # query raises no other
             places = [of[0].location if len(of) == 1 else f"{self.output}/{name}" for name, of in parts.items()]
-            raise _unreadable(" or ".join(places), error) from error
+            raise unreadable(" or ".join(places), error) from error
 
 
-def _unreadable(place: str, error: Exception) -> TableError:
+def unreadable(place: str, error: Exception) -> TableError:
+    """What to raise where a table cannot be read."""
     return TableError(
         f"the table {place} cannot be read: {said(error)}; it may be damaged, or of another version of headgate; "
         "see to it that its files are there and can be read"

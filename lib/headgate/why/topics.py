@@ -23,7 +23,7 @@ from headgate.why.chain import Chain, chain_of
 from headgate.why.fault import Fault, fault_of
 from headgate.why.holds import SHOWN_PRODUCERS, Holds, holds_of
 from headgate.why.known import check_known, window_of
-from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, of_topic
+from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, of_topic, unreadable
 
 MOST_S = 3600
 """Of a longer window that clock hour is looked at in which the topic was held longest."""
@@ -144,7 +144,12 @@ class _Question:
         shared.
         """
         output, patience = self._tables.output, self._tables.patience
-        if not DeltaTable.is_deltatable(Locations.of(output, self._settings).groups, patience and patience.of_delta):
+        groups = Locations.of(output, self._settings).groups
+        try:
+            shares = DeltaTable.is_deltatable(groups, patience and patience.of_delta)
+        except OSError as error:
+            raise unreadable(groups, error) from error
+        if not shares:
             return ConfigTables()
         config, _ = UsageTables(output, self._settings, patience=patience).config_at(at_s * SECOND_MS)
         return config

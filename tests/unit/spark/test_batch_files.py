@@ -42,5 +42,7 @@ def test_a_file_that_a_stop_kept_from_being_read_is_not_lost(name, monkeypatch):
 
     with pytest.raises(Py4JError):
         losses("An error occurred.\n: java.nio.channels.ClosedByInterruptException\n\tat a.b")
+    with pytest.raises(Py4JError):
+        losses("Lost task 0.0 (TID 1) (h executor driver): java.io.InterruptedIOException: getFileStatus on s3a://b/a")
     (loss,) = losses("java.io.EOFException: the end of /InterruptedException.json\n")
     assert ("a", "java.io.EOFException: the end of /InterruptedException.json") == (loss.path, loss.why)

@@ -3,8 +3,9 @@
 import threading
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
+from headgate.errors import TableError
 from headgate.spark import streaming_job
 from headgate.spark.streaming_job import CLOSING_BATCHES, Schedule, StreamingJob
 
@@ -25,16 +26,21 @@ class Query:
 
 
 class Scripted(StreamingJob):
-    """batches: of each query in turn, pairs of number and rows. failing: which query fails, and what Spark says."""
+    """batches: of each query in turn, pairs of number and rows. failing: which query fails, and what Spark says.
+    unstarted: why none begins after the stop.
+    """
 
     name = "scripted"
 
-    def __init__(self, *batches, once=True, opens=True, stop_after=None, failing=(None, "")):
+    def __init__(self, *batches, once=True, opens=True, stop_after=None, failing=(None, ""), unstarted=None):
         super().__init__(None, "checkpoint", threading.Event(), Schedule(once, 1000))
         self.said, self.heard = [], []
         self._batches, self._opens, self._stop_after, self._failing = list(batches), opens, stop_after, failing
+        self._unstarted = unstarted
 
     def _start(self, trigger):
+        if self._unstarted and self._stop.is_set():
+            raise self._unstarted
         self.said.append(next(iter(trigger)))
         for number, rows in self._batches.pop(0) if self._batches else [(self._ended_batch + 1, 0)]:
             self._take_and_feed(rows, number)
@@ -128,6 +134,32 @@ def test_after_a_stop_a_batch_that_failed_is_left_to_the_next_start(failing, sai
     assert not job.run()
     assert ["begin", "availableNow", *said] == job.said
     assert told == capsys.readouterr().err.partition("\n")[0]
+
+
+@pytest.mark.parametrize("error", [TableError("away"), PySparkException(message="away")])
+def test_a_stop_ends_the_job_as_others_do_where_the_batch_that_was_begun_cannot_start(error, monkeypatch, capsys):
+    """What the job has done until then is whole, so others may be told that it ends."""
+    monkeypatch.setattr(streaming_job, "has_open_batch", lambda _: True)
+    job = Scripted([(0, 5)], stop_after=2, unstarted=error)
+    assert not job.run()
+    assert ["begin", "availableNow", "end"] == job.said
+    assert "away" in capsys.readouterr().err
+
+
+def test_what_fails_without_a_stop_is_raised_even_if_it_names_an_interrupt(monkeypatch):
+    job = Scripted([(0, 5)], failing=(2, INTERRUPTED))
+    with pytest.raises(StreamingQueryException):
+        job.run()
+    assert "end" not in job.said
+
+
+def test_a_batch_that_took_too_long_and_was_run_before_closing_is_not_left_to_the_next_start(monkeypatch):
+    took_long, is_open = iter([True]), iter([True])
+    monkeypatch.setattr(streaming_job, "end_query", lambda *_: next(took_long, False))
+    monkeypatch.setattr(streaming_job, "has_open_batch", lambda _: next(is_open, False))
+    job = Scripted([(0, 5)], [(1, 3)], [(2, 0)])
+    assert job.run()
+    assert not job.broken_off
 
 
 def test_a_batch_that_was_begun_is_run_before_what_is_open_is_closed(monkeypatch):

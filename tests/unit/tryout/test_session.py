@@ -123,17 +123,20 @@ def test_watching_begins_with_mistakes_too_and_ends_without_a_run_as_stopped(tra
 
 
 def test_watching_outlasts_a_store_that_is_away_for_a_moment(trace, tmp_path, monkeypatch):
-    folder = write_conf(tmp_path / "conf")
+    """The edit that could not be read is seen again."""
+    folder, forgotten = write_conf(tmp_path / "conf"), []
     found, read = confs_of(folder), module.loaded
 
-    def go_away():
+    def save():
         def away(_):
             monkeypatch.setattr(module, "loaded", read)
             raise AwayError("the store is away")
 
+        (folder / "broker.conf").write_text(f"{LIMIT}=5\n")
         monkeypatch.setattr(module, "loaded", away)
 
-    watched = edits(go_away, lambda: (folder / "broker.conf").write_text(f"{LIMIT}=5\n"))
+    watched = edits(save, forgotten.pop)
+    watched.forget = lambda: forgotten.append(1)
     lines, status = shown(trace, [folder], lambda session: session.watch(found, watched))
     assert status == 0
     assert "the store is away" in lines

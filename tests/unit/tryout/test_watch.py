@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from headgate.tryout import watch
 from headgate.tryout.watch import Watched
 
 
@@ -50,6 +51,21 @@ def test_a_file_replaced_by_another_of_the_same_size_and_time_is_a_change(folder
     times = (file.stat().st_atime_ns, file.stat().st_mtime_ns)
     save = renamed(folder, "a=2\n")
     assert watched.saved(Looks(lambda: (save(), os.utime(file, ns=times)), None, None))
+
+
+def test_what_was_saved_while_nobody_can_look_is_seen_later_and_what_could_not_be_read_again(folder, monkeypatch):
+    def away(_):
+        raise OSError("the store is away")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(watch, "stamp_of", away)
+        watched = Watched([str(folder)])
+        assert not watched.saved(Looks(None, None))
+    assert watched.saved(Looks(None, None))
+    looks = Looks(lambda: monkeypatch.setattr(watch, "stamp_of", away), monkeypatch.undo, None, None)
+    assert not watched.saved(looks)
+    watched.forget()
+    assert watched.saved(Looks(None, None))
 
 
 def test_files_that_are_saved_together_are_one_change(folder):

@@ -1,6 +1,7 @@
 """`why`: the answer about a topic, on traces whose culprits are known."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -9,8 +10,10 @@ import pytest
 
 from headgate.cli import main
 from headgate.core.numbers import SECOND_NS
+from headgate.core.quota.settings import QuotaSettings
 from headgate.core.reasons import HeldReason
 from headgate.errors import TableError
+from headgate.store_errors import is_away
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
 from headgate.why.tables import OutputTables
@@ -332,3 +335,11 @@ def test_a_topic_of_one_producer_is_held_as_long_as_its_rows_of_usage_say(run, t
     for row in in_time.group_by("topic").aggregate([("throttled_ns", "sum")]).to_pylist():
         found = why(output, row["topic"], first_s=START_S, last_s=START_S + 18)
         assert row["throttled_ns_sum"] / SECOND_NS == pytest.approx(found.held_s, abs=1e-6)
+
+
+@pytest.mark.usefixtures("no_store")
+def test_groups_on_a_store_that_is_away_are_told_as_other_tables_are(output):
+    settings = replace(QuotaSettings(), group_table="s3a://b/o/rg_groups")
+    with pytest.raises(TableError, match=r"^the table s3a://b/o/rg_groups cannot be read: ") as told:
+        why_of(OutputTables(output), SMALL, settings)
+    assert is_away(told.value)

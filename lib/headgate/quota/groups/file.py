@@ -4,15 +4,15 @@ import logging
 
 from headgate.conf import ResourceGroups, load_resource_groups
 from headgate.errors import AwayError, ConfError
-from headgate.store_errors import said
+from headgate.store_errors import unreached
 from headgate.stores import BRIEF, folder_of
 
 LOG = logging.getLogger(__name__)
 
 
 class GroupsFile:
-    """An edit is handed out once. A file with mistakes, or that is gone, changes nothing, and the log says so once; nor
-    does one on a store that is away, which is looked at again.
+    """An edit is handed out once. A file with mistakes, or that is gone, changes nothing, and the log says so once. One
+    on a store that is away is looked at again, and the log says so once until it is there.
 
     known: what the job has of it.
     """
@@ -28,21 +28,19 @@ class GroupsFile:
         if self._path is None:
             return None
         try:
-            stamp = _stamp_of(self._path)
-            if stamp == self._stamp:
-                return None
-            groups = load_resource_groups(self._path)
+            stamp = stamp_of(self._path)
+            groups = None if stamp == self._stamp else load_resource_groups(self._path)
         except ConfError as error:
-            self._stamp = stamp
             LOG.warning("%s was edited and is not taken in: %s", self._path, error)
-            return None
+            groups = None
         except (OSError, AwayError) as error:
             if not self._is_told_away:
-                LOG.warning("%s cannot be looked at, and groups stay as they are: %s", self._path, said(error))
+                away = error if isinstance(error, AwayError) else unreached(self._path, error)
+                LOG.warning("groups stay as they are: %s", away)
             self._is_told_away = True
             return None
         self._stamp, self._is_told_away = stamp, False
-        if groups == self._known:
+        if groups is None or groups == self._known:
             return None
         self._known = groups
         return groups
@@ -53,13 +51,6 @@ class GroupsFile:
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
-    """What changes with every edit; None if there is no file, or nobody can tell."""
-    try:
-        return _stamp_of(path)
-    except OSError:
-        return None
-
-
-def _stamp_of(path: str) -> tuple[int, ...] | None:
+    """What changes with every edit; None if there is no file. Raises OSError where a store does not say."""
     folder, name = folder_of(path, BRIEF)
     return folder.stamp(name)

@@ -8,6 +8,10 @@ from headgate.quota.groups.file import GroupsFile
 ONE, OTHER = '{"resourcegroups": {"gold": {"publishRateInMsgs": 4}}}', '{"resourcegroups": {}}'
 
 
+def away(*_):
+    raise OSError("When listing objects: AWS Error NETWORK_CONNECTION during ListObjectsV2 operation: curlCode: 7")
+
+
 @pytest.fixture
 def path(tmp_path):
     (tmp_path / "resource-groups.json").write_text(ONE)
@@ -34,12 +38,18 @@ def test_a_store_that_is_away_is_told_once_and_an_edit_meanwhile_is_taken_in_lat
     path.write_text(OTHER)
     for call in ("stamp", "read"):
         with monkeypatch.context() as meanwhile:
-
-            def away(*_):
-                raise OSError("When listing objects: AWS Error NETWORK_CONNECTION during ListObjectsV2: curlCode: 7")
-
             meanwhile.setattr(f"headgate.stores._OnDisk.{call}", away)
             assert [None, None] == [file.edited(), file.edited()]
     (told,) = (record.getMessage() for record in caplog.records)
-    assert told.startswith(f"{path} cannot be looked at, and groups stay as they are: ")
+    assert told.startswith(f"groups stay as they are: {path} cannot be reached: ")
     assert [ResourceGroups(), None] == [file.edited(), file.edited()]
+
+
+def test_a_store_that_is_away_again_is_told_again(path, caplog, monkeypatch):
+    file = GroupsFile(str(path), load_resource_groups(str(path)))
+    for _ in range(2):
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr("headgate.stores._OnDisk.stamp", away)
+            assert file.edited() is None
+        assert file.edited() is None
+    assert 2 == len(caplog.records)
