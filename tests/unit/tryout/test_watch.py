@@ -62,7 +62,7 @@ def test_what_was_saved_while_nobody_can_look_is_seen_later_and_what_could_not_b
         watched = Watched([str(folder)])
         assert not watched.saved(Looks(None, None))
     assert watched.saved(Looks(None, None))
-    looks = Looks(lambda: monkeypatch.setattr(watch, "stamp_of", away), monkeypatch.undo, None, None)
+    looks = Looks(lambda: monkeypatch.setattr(watch, "stamp_of", away), None, monkeypatch.undo, None, None)
     assert not watched.saved(looks)
     watched.forget()
     assert watched.saved(Looks(None, None))
