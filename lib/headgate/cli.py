@@ -25,7 +25,7 @@ from headgate.replay.arguments import add_replay_arguments
 from headgate.service.arguments import add_serve_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
 from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
-from headgate.store_errors import is_transient
+from headgate.store_errors import is_of_disk, is_transient, remedy, said
 from headgate.stores import check_reachable
 from headgate.tryout.arguments import add_try_arguments
 from headgate.why.arguments import add_why_arguments
@@ -77,6 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HeadgateError as error:
         print(f"headgate: {error}", file=sys.stderr)
         return EXIT_TRANSIENT if is_transient(error) else EXIT_ERROR
+    except OSError as error:
+        if not is_of_disk(error):
+            raise
+        print(f"headgate: {said(error)}; {remedy(error, '')}: for output, or temporary files", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_TRANSIENT
     except KeyboardInterrupt:
         print("headgate: stopped", file=sys.stderr)
         return EXIT_STOPPED

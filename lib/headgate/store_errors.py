@@ -1,5 +1,6 @@
 """What libraries say of object stores and disks: whether one is away or full, what was answered, and what to do."""
 
+import errno
 import re
 
 from headgate.errors import AwayError, HeadgateError, InputError, TransientError
@@ -15,6 +16,7 @@ _AWAY = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _OF_DISK = re.compile("No space left on device|Disk quota exceeded|Read-only file system")
+_ERRNOS_OF_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_RIGHT_TO_WRITE = re.compile(r"Error performing (?:PUT|POST|DELETE) .*<Code>AccessDenied</Code>", re.DOTALL)
 _PREFIX = "Generic "
 """With which delta-rs begins what it says of a store or a disk, on a line that says no more."""
@@ -45,7 +47,12 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(error, HeadgateError):
         cause = error.__cause__
         return isinstance(error, TransientError) or (cause is not None and is_transient(cause))
-    return is_away(error) or bool(_OF_DISK.search(str(error)))
+    return is_away(error) or is_of_disk(error)
+
+
+def is_of_disk(error: BaseException) -> bool:
+    """Whether an error of a library says that a disk is full or read-only."""
+    return getattr(error, "errno", None) in _ERRNOS_OF_DISK or bool(_OF_DISK.search(str(error)))
 
 
 def _is_of_store(error: BaseException) -> bool:
@@ -53,7 +60,9 @@ def _is_of_store(error: BaseException) -> bool:
 
 
 def remedy(error: BaseException, otherwise: str) -> str:
-    """What to do about an error of a library where a store is its cause, else `otherwise`."""
+    """What to do about an error of a library where a store or a disk is its cause, else `otherwise`."""
+    if is_of_disk(error):
+        return "make space on the disk, or make it writable"
     if not _is_of_store(error):
         return otherwise
     return "grant these credentials the right to write there" if _NO_RIGHT_TO_WRITE.search(str(error)) else _REMEDY
@@ -69,6 +78,6 @@ def said(error: BaseException) -> str:
         words = " ".join((answer[2] or "").replace("↳", " ").split()).rstrip(".")
         return f"the store answered {answer[1]}" + f": {words}" * bool(words)
     lines = [line.strip(" ↳|") for line in text.splitlines() if line.strip(" ↳|")] or [type(error).__name__]
-    has_cause_last = len(lines) > 1 and _PREFIX in lines[0]
+    has_cause_last = len(lines) > 1 and (_PREFIX in lines[0] or _OF_DISK.search(lines[-1]))
     line = ": ".join(dict.fromkeys([lines[0], lines[-1]])) if has_cause_last else lines[0]
-    return line.rstrip(".")
+    return line.rstrip(".:")

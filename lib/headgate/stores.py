@@ -5,6 +5,7 @@ delta-rs and Spark take these as they are. Who may read and write is found as th
 environment, profiles and roles of machines. headgate reads no credentials, and keeps none.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from headgate.errors import InputError
-from headgate.store_errors import unreached
+from headgate.errors import InputError, TransientError
+from headgate.store_errors import is_of_disk, said, unreached
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -151,8 +152,8 @@ def _allowed() -> str:
 
 def _check_meant(place: str, option: str) -> None:
     """Raise InputError for what is no path to one of those who read it, and no address of a store."""
-    if not place.strip():
-        raise InputError(f"{option}: got {place!r}; allowed is a path or an address; correct it")
+    if not place.strip() or not place.isprintable():
+        raise InputError(f"{option}: got {place!r}; allowed is a path or an address that can be printed; correct it")
     scheme, colon, rest = place.partition(":")
     scheme = scheme.lower()
     if place.startswith("~") or place != place.strip():
@@ -162,8 +163,20 @@ def _check_meant(place: str, option: str) -> None:
         )
     if colon and not is_stored(place) and (known := _OF_OTHERS.get(scheme, scheme)) in SCHEMES:
         raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {known}://{rest}")
+    if scheme == "file" and not place.startswith("file:/"):
+        raise InputError(f"{option}: got {place}; allowed is file: with a whole path; give {rest}, or file:///PATH")
+    if not is_stored(place):
+        _check_path(place, option)
     if scheme_of(place) not in {"", "file", *SCHEMES}:
         raise InputError(f"{option}: got {place}; allowed are a path and an address with {_allowed()}; correct it")
+
+
+def _check_path(path: str, option: str) -> None:
+    try:
+        Path(path).stat()
+    except OSError as error:
+        if error.errno in {errno.ENAMETOOLONG, errno.ELOOP}:
+            raise InputError(f"{option}: got {path}: {error.strerror}; correct it") from error
 
 
 def file_system(place: str, patience: Patience = PATIENT) -> tuple["pafs.FileSystem", str]:
@@ -382,6 +395,10 @@ def copied(place: str) -> Iterator[str]:
         except FileNotFoundError as error:
             raise InputError(f"nothing is at {place}; give a file or a folder that exists, not a pattern") from error
         except (OSError, ValueError) as error:
+            if is_of_disk(error):
+                raise TransientError(
+                    f"{place} cannot be copied to {scratch}: {said(error)}; make space there, or set TMPDIR"
+                ) from error
             raise unreached(place, error) from error
         yield str(path)
 

@@ -1,14 +1,16 @@
 """Addresses of object stores, without one: what is refused, what Spark is told, and what is said of an error."""
 
+import errno
 import re
 import socket
 import time
 
 import pytest
 
+from headgate import stores
 from headgate.cli import main
 from headgate.cluster.schemas import OF_COLLECTOR
-from headgate.errors import AwayError, InputError, Mistakes, TableError
+from headgate.errors import AwayError, InputError, Mistakes, TableError, TransientError
 from headgate.places import check_writable
 from headgate.quota.groups import presence
 from headgate.quota.tables.delta import opened
@@ -229,6 +231,9 @@ def test_an_input_that_is_not_there_needs_no_other_credentials(monkeypatch):
 
 def test_a_disk_is_no_store():
     assert "otherwise" == remedy(OSError("Generic LocalFileSystem error: Unable to copy data to file"), "otherwise")
+    full = OSError("Could not create local directory: /o/counters\n  ↳ Read-only file system (os error 30)")
+    assert "make space on the disk, or make it writable" == remedy(full, "otherwise")
+    assert "Could not create local directory: /o/counters: Read-only file system (os error 30)" == said(full)
 
 
 def test_an_address_without_its_slashes_is_no_folder():
@@ -240,8 +245,48 @@ def test_an_address_without_its_slashes_is_no_folder():
 
 def test_an_output_without_a_name_is_refused():
     """To delta-rs it is the root of the disk."""
-    with pytest.raises(InputError, match=r"^--output: got ''; allowed is a path or an address; correct it$"):
+    with pytest.raises(InputError, match=r"^--output: got ''; allowed is a path or an address that can be printed; "):
         check_reachable("", "--output")
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("a\nb", "that can be printed"),
+        ("a\udcff", "that can be printed"),
+        ("file:out", "allowed is file: with a whole path; give out, or file:///PATH"),
+        ("file:", "allowed is file: with a whole path"),
+        ("File:/tmp/out", "allowed is file: with a whole path"),
+        ("n" * 300, "File name too long; correct it"),
+        ("loop", "Too many levels of symbolic links; correct it"),
+    ],
+)
+def test_a_path_that_libraries_read_in_ways_of_their_own_or_not_at_all_is_refused(place, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match=re.escape(words)):
+        check_reachable(place, "--output")
+
+
+def test_a_copy_that_finds_no_space_is_no_matter_of_the_store(monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    monkeypatch.setattr(stores, "_copy", full)
+    told = pytest.raises(TransientError, match=r"^s3a://b/o cannot be copied to /.*; make space there, or set TMPDIR$")
+    with told, copied("s3a://b/o"):
+        pass
+
+
+def test_a_command_that_finds_no_space_says_so_in_a_line(monkeypatch, capfd, tmp_path):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("headgate.report.tables_command.listed", full)
+    monkeypatch.setattr("os.dup2", lambda *_: None)  # it would close this process's own
+    assert main(["tables", str(tmp_path)]) == 1
+    said = "headgate: [Errno 28] No space left on device; make space on the disk, or make it writable: "
+    assert said in capfd.readouterr().err
 
 
 def test_what_is_no_place_at_all_is_told_where_a_file_system_is_asked_for():

@@ -243,7 +243,9 @@ class TryScreen(Screen):
         self._took(after)
         self.changes(_AGAIN, changed)
         tenants, topics = (_by_name(ranked) for ranked in _of_all([before, after]))
-        differing = {name: rows for name, rows in tenants.items() if rows[0] != rows[1]}
+        differing = {
+            name: rows for name, rows in tenants.items() if any(one != other for _, one, other in _measures(rows))
+        }
         others_differ = before.others != after.others
         if not differing and not others_differ:
             self.say("\nThat changed nothing for any tenant.")
@@ -279,7 +281,8 @@ class TryScreen(Screen):
                 if not only_differences or len(set(values)) > 1:
                     table.add_row(shown, measure, *values)
                     shown = ""
-        self.table(table)
+        if table.row_count:
+            self.table(table)
 
     def _more_throttled(self, confs: Sequence[str], rows_of: ByName) -> None:
         """Where a conf throttles more publishes than the first one because it lets more of them in."""

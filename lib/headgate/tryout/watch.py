@@ -6,9 +6,9 @@ from threading import Event
 
 from headgate.conf.load import FILES
 from headgate.quota.groups.file import stamp_of
-from headgate.stores import joined
+from headgate.stores import is_stored, joined
 
-LOOK_S = 0.1
+LOOK_S, STORE_LOOK_S = 0.1, 1.0
 
 Stamps = dict[str, tuple[int, ...] | None]
 
@@ -18,6 +18,7 @@ class Watched:
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = folders
+        self._look_s = STORE_LOOK_S if any(map(is_stored, folders)) else LOOK_S
         self._seen: Stamps = {}
         with suppress(OSError):  # who reads the files says so
             self._seen = stamps_of(folders)
@@ -29,7 +30,7 @@ class Watched:
         was saved while a store is away is seen once it is back.
         """
         last = self._seen
-        while not stop.wait(LOOK_S):
+        while not stop.wait(self._look_s):
             try:
                 now = stamps_of(self._folders)
             except OSError:

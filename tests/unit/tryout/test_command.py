@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from headgate import places
 from headgate.cli import main
 from headgate.cluster.schemas import COUNTERS
-from headgate.errors import HeadgateError, InputError
+from headgate.errors import HeadgateError, InputError, TransientError
 from headgate.places import RUNNING, TRIED, check_new, claimed
 from headgate.report.sql import query
 from headgate.rows.headers import check_headers
@@ -162,6 +162,14 @@ def test_a_recommendation_is_for_one_conf_folder_and_goes_elsewhere(tmp_path):
         run(options(path=str(tmp_path / "t.json"), conf_dir=[one, other], recommend=f"{one}/new"))
     assert "--conf-dir: got 2 with --recommend" in str(refused.value)
     assert "inside the conf folder" in str(refused.value)
+
+
+def test_a_recommendation_waits_for_a_full_disk_as_an_output_does(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "LEAST_FREE_BYTES", 1 << 62)
+    (tmp_path / "t.json").touch()
+    folder = str(write_conf(tmp_path / "conf"))
+    with pytest.raises(TransientError, match=r"^--recommend: .* MiB free; "):
+        run(options(path=str(tmp_path / "t.json"), conf_dir=[folder], recommend=str(tmp_path / "new")))
 
 
 def test_a_refused_output_is_not_made(tmp_path):

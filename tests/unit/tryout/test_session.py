@@ -108,6 +108,17 @@ def test_a_saved_conf_is_tried_again_and_what_that_changed_is_told(trace, tmp_pa
     assert sum(line.startswith("try: watching") for line in lines) == 5
 
 
+def test_an_edit_that_changes_no_figure_says_so(trace, tmp_path):
+    """Another group is to blame from then on."""
+    folder = write_conf(tmp_path / "conf")
+    groups = {"resourcegroups": {"silver": {"publishRateInMsgs": 40}}, "tenants": {"acme": "silver"}}
+    watched = edits(lambda: write_conf(folder, groups=groups))
+    lines, _ = shown(trace, [folder], lambda session: session.watch(confs_of(folder), watched))
+    assert any("silver" in line for line in lines)
+    assert "That changed nothing for any tenant." in lines
+    assert "What that changed for tenants" not in lines
+
+
 def test_watching_begins_with_mistakes_too_and_ends_without_a_run_as_stopped(trace, tmp_path):
     folder = write_conf(tmp_path / "conf", "[operator]\nslotz = 4\n")
     wrong = confs_of(folder)

@@ -245,7 +245,9 @@ def told(table: Table, done: str, *, but: tuple[type[Exception], ...] = ()) -> I
 
 
 def _failure(table: Table, done: str, error: Exception) -> TableError:
-    return _refusal(table.location, done, error, "see to it that the table is there and can be read and written")
+    return _refusal(
+        table.location, done, error, remedy(error, "see to it that the table is there and can be read and written")
+    )
 
 
 def _refusal(location: str, done: str, error: Exception, remedy: str) -> TableError:
