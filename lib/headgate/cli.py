@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if not is_of_disk(error):
             raise
-        print(f"headgate: {said(error)}; {remedy(error, '')}: for output, or temporary files", file=sys.stderr)
+        what = "output or a temporary file cannot be written"
+        print(f"headgate: {what}: {said(error)}; {remedy(error, '')}", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_TRANSIENT
     except KeyboardInterrupt:

@@ -285,8 +285,10 @@ def test_a_command_that_finds_no_space_says_so_in_a_line(monkeypatch, capfd, tmp
     monkeypatch.setattr("headgate.report.tables_command.listed", full)
     monkeypatch.setattr("os.dup2", lambda *_: None)  # it would close this process's own
     assert main(["tables", str(tmp_path)]) == 1
-    said = "headgate: [Errno 28] No space left on device; make space on the disk, or make it writable: "
-    assert said in capfd.readouterr().err
+    assert capfd.readouterr().err == (
+        "headgate: output or a temporary file cannot be written: [Errno 28] No space left on device; make space on the "
+        "disk, or make it writable\n"
+    )
 
 
 def test_what_is_no_place_at_all_is_told_where_a_file_system_is_asked_for():
