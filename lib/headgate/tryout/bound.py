@@ -40,14 +40,14 @@ def check_recommend(options: argparse.Namespace, folders: Sequence[str], confs: 
         mistakes.append(
             f"--recommend: got {options.recommend}, inside the conf folder; allowed: a new folder elsewhere"
         )
-    if not mistakes:
-        check_new(options.recommend, "--recommend")
-        return
     try:
         check_new(options.recommend, "--recommend")
     except InputError as error:
+        if not mistakes:
+            raise
         mistakes.append(str(error))
-    raise InputError("\n".join(mistakes))
+    if mistakes:
+        raise InputError("\n".join(mistakes))
 
 
 def _in_the_way(options: argparse.Namespace, folders: Sequence[str]) -> list[str]:
