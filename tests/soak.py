@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import fmean, linear_regression
 from typing import NamedTuple, Self
@@ -29,12 +30,27 @@ WHOLE_HEAP = "-Xms1g -Xmx1g -XX:+AlwaysPreTouch"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+class Held(NamedTuple):
+    """Resident memory of a part, with all processes that come of it. heap: of Java's what is in use after a collection.
+    code: what Java has compiled, which has a bound. java: of Java all else. others: of processes without Java.
+    """
+
+    heap_mb: float
+    code_mb: float
+    java_mb: float
+    others_mb: float
+
+    def __str__(self) -> str:
+        of_java = f"heap {self.heap_mb:.1f}, code {self.code_mb:.1f}, Java's other {self.java_mb:.1f}, "
+        return f"{of_java if self.java_mb else ''}{self.others_mb:.1f}"
+
+
 class Sample(NamedTuple):
-    """What a part, with all processes that come of it, holds at a time; start: how often it has started."""
+    """What a part holds at a time; start: how often it has started."""
 
     at_s: float
     start: int
-    held_bytes: int
+    held: Held
 
 
 class Slope(NamedTuple):
@@ -107,10 +123,12 @@ class Part:
         """Take its memory down."""
         process = self._process
         if process is not None and process.poll() is None:
-            self.samples.append(Sample(time.monotonic(), self.starts, _held_bytes(process.pid)))
+            self.samples.append(Sample(time.monotonic(), self.starts, _held(process.pid)))
 
     def slope_mb_per_h(self, settling_s: float) -> Slope | None:
-        """How fast memory grew after the last start that was sampled, once settled; None: not for twice as long."""
+        """How fast memory grew after the last start that was sampled, once settled; None: not for twice as long. What
+        Java has compiled is left out.
+        """
         since = [sample for sample in self.samples if sample.start == self.samples[-1].start]
         late = [sample for sample in since if sample.at_s - since[0].at_s > settling_s]
         return _slope(late) if late and late[-1].at_s - late[0].at_s > settling_s else None
@@ -145,34 +163,45 @@ def headgate(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "headgate", *arguments]
 
 
-def _held_bytes(pid: int) -> int:
-    """Resident memory of the process and all below it: workers of Spark have groups of their own. Of Java's heap
-    it is what is in use after a collection.
-    """
-    names, parents, pages = dict[int, str](), dict[int, int](), dict[int, int]()
+def _held(pid: int) -> Held:
+    """Of the process and all below it: workers of Spark have groups of their own."""
+    names, parents, resident_mb = dict[int, str](), dict[int, int](), dict[int, float]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             name, _, rest = stat.read_text().rpartition(") ")
             one, fields = int(stat.parent.name), rest.split()
-            names[one], parents[one], pages[one] = name.partition("(")[2], int(fields[1]), int(fields[21])
+            names[one], parents[one] = name.partition("(")[2], int(fields[1])
+            resident_mb[one] = int(fields[21]) * _PAGE / 2**20
 
     def is_below(one: int) -> bool:
         return one == pid or (one in parents and is_below(parents[one]))
 
-    below = [one for one in pages if is_below(one)]
-    free_bytes = sum(_free_heap_bytes(one) for one in below if names[one] == "java")
-    return sum(pages[one] for one in below) * _PAGE - free_bytes
+    below = [one for one in names if is_below(one)]
+    java = [one for one in below if names[one] == "java"]
+    heap_mb = code_mb = java_mb = 0.0
+    for one in java:
+        total_mb, used_mb = _heap_mb(one)
+        compiled_mb = _told_mb(one, "Compiler.codecache", r" used=(\d+)Kb")
+        heap_mb, code_mb = heap_mb + used_mb, code_mb + compiled_mb
+        java_mb += resident_mb[one] - total_mb - compiled_mb
+    return Held(heap_mb, code_mb, java_mb, sum(resident_mb[one] for one in below if one not in java))
 
 
-def _free_heap_bytes(pid: int) -> int:
-    """Of a Java process after a collection. All of its heap has to be resident (WHOLE_HEAP)."""
+def _heap_mb(pid: int) -> tuple[float, float]:
+    """All of Java's heap, which has to be resident (WHOLE_HEAP), and what of it is in use after a collection."""
     subprocess.run(["jcmd", str(pid), "GC.run"], stdout=subprocess.DEVNULL, check=True)
-    told = subprocess.run(["jcmd", str(pid), "GC.heap_info"], capture_output=True, text=True, check=True).stdout
-    return sum(int(total) - int(used) for total, used in re.findall(r"total (\d+)K, used (\d+)K", told)) * 2**10
+    info = partial(_told_mb, pid, "GC.heap_info")
+    return info(r" total (\d+)K"), info(r" total \d+K, used (\d+)K")
+
+
+def _told_mb(pid: int, command: str, pattern: str) -> float:
+    """The sum of the sizes that Java tells."""
+    told = subprocess.run(["jcmd", str(pid), command], capture_output=True, text=True, check=True).stdout
+    return sum(map(int, re.findall(pattern, told))) / 2**10
 
 
 def _slope(samples: Sequence[Sample]) -> Slope:
-    hours, held_mb = ([sample.at_s / 3600 for sample in samples], [sample.held_bytes / 2**20 for sample in samples])
+    hours, held_mb = ([one.at_s / 3600 for one in samples], [sum(one.held) - one.held.code_mb for one in samples])
     fitted, offset = linear_regression(hours, held_mb)
     left = sum((mb - fitted * hour - offset) ** 2 for hour, mb in zip(hours, held_mb, strict=True))
     spread = sum((hour - fmean(hours)) ** 2 for hour in hours)

@@ -63,6 +63,11 @@ def per_s(case: Case, producer: int, seconds: float) -> float:
     return case.producers[producer].between(WARM_UP_S, WARM_UP_S + seconds) / seconds
 
 
+def kept_of(case: Case, seconds: float) -> float:
+    """What innocent got through of what it offered."""
+    return per_s(case, INNOCENT, seconds) / INNOCENT_PER_S
+
+
 def counted(case: Case, name: str) -> int:
     return sum(count for key, count in case.counts.items() if key.startswith(name))
 
@@ -134,8 +139,12 @@ def measured(seconds: float, runs: int, receipt_wait_ms: int) -> tuple[dict[Case
     with tempfile.TemporaryDirectory() as folder, broker.started(Path(folder)):
         stack = Stack(broker, receipt_wait_ms)
         cases = {name: stack.run(name, WARM_UP_S + seconds) for name in CaseName}
-        more = [stack.run(CaseName.WITH, WARM_UP_S + seconds) for _ in range(1, runs)]
-        return cases, [cases[CaseName.WITH], *more]
+        with_protocol = [cases[CaseName.WITH]]
+        for number in range(1, runs + 1):
+            if number > 1:
+                with_protocol.append(stack.run(CaseName.WITH, WARM_UP_S + seconds))
+            sys.stderr.write(f"run {number}: innocent kept {100 * kept_of(with_protocol[-1], seconds):.1f} %\n")
+        return cases, with_protocol
 
 
 def main() -> int:
@@ -164,8 +173,7 @@ def main() -> int:
         if len(runs) > 1:
             rows = [row(f"run {n}", one, alone, arguments.seconds) for n, one in enumerate(runs, 1)]
             results.table("With the protocol:", COLUMNS, rows)
-        offered = INNOCENT_PER_S * arguments.seconds
-        kept = [one.producers[INNOCENT].between(WARM_UP_S, WARM_UP_S + arguments.seconds) / offered for one in runs]
+        kept = [kept_of(one, arguments.seconds) for one in runs]
         least = f"innocent kept 99 % of what it offered in every run, at least {100 * min(kept):.1f} %"
         results.check(least, passed=min(kept) >= LEAST_KEPT)
         results.note(

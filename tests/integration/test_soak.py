@@ -239,8 +239,8 @@ def test_nothing_is_lost_or_doubled_and_every_fault_is_named(
     measured = parts if MINUTES >= A_REAL_ONE else []
     slopes = {one.name: one.slope_mb_per_h(SETTLING_S) for one in measured}
     for one in measured:
-        seen = [sample.held_bytes / 2**20 for sample in one.samples[:: max(len(one.samples) // 20, 1)]]
-        report(f"memory of {one.name}: {slopes[one.name]}; MB: {', '.join(f'{mb:.1f}' for mb in seen)}")
+        seen = [str(sample.held) for sample in one.samples[:: max(len(one.samples) // 20, 1)]]
+        report(f"memory of {one.name}: {slopes[one.name]}; MB: {'; '.join(seen)}")
 
     assert all(slopes.values()), slopes
     growing = {name: str(slope) for name, slope in slopes.items() if slope and slope.is_above(MOST_SLOPE_MB_PER_H)}
