@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from statistics import fmean, linear_regression
 from typing import NamedTuple, Self
@@ -42,7 +41,7 @@ class Held(NamedTuple):
 
     def __str__(self) -> str:
         of_java = f"heap {self.heap_mb:.1f}, code {self.code_mb:.1f}, Java's other {self.java_mb:.1f}, "
-        return f"{of_java if self.java_mb else ''}{self.others_mb:.1f}"
+        return f"{of_java if self.java_mb else ''}others {self.others_mb:.1f}"
 
 
 class Sample(NamedTuple):
@@ -181,7 +180,7 @@ def _held(pid: int) -> Held:
     heap_mb = code_mb = java_mb = 0.0
     for one in java:
         total_mb, used_mb = _heap_mb(one)
-        compiled_mb = _told_mb(one, "Compiler.codecache", r" used=(\d+)Kb")
+        compiled_mb = _code_mb(one)
         heap_mb, code_mb = heap_mb + used_mb, code_mb + compiled_mb
         java_mb += resident_mb[one] - total_mb - compiled_mb
     return Held(heap_mb, code_mb, java_mb, sum(resident_mb[one] for one in below if one not in java))
@@ -189,15 +188,18 @@ def _held(pid: int) -> Held:
 
 def _heap_mb(pid: int) -> tuple[float, float]:
     """All of Java's heap, which has to be resident (WHOLE_HEAP), and what of it is in use after a collection."""
-    subprocess.run(["jcmd", str(pid), "GC.run"], stdout=subprocess.DEVNULL, check=True)
-    info = partial(_told_mb, pid, "GC.heap_info")
-    return info(r" total (\d+)K"), info(r" total \d+K, used (\d+)K")
+    _told(pid, "GC.run")
+    parts = re.findall(r"total (\d+)K, used (\d+)K", _told(pid, "GC.heap_info"))
+    return sum(int(total) for total, _ in parts) / 2**10, sum(int(used) for _, used in parts) / 2**10
 
 
-def _told_mb(pid: int, command: str, pattern: str) -> float:
-    """The sum of the sizes that Java tells."""
-    told = subprocess.run(["jcmd", str(pid), command], capture_output=True, text=True, check=True).stdout
-    return sum(map(int, re.findall(pattern, told))) / 2**10
+def _code_mb(pid: int) -> float:
+    """What Java has compiled."""
+    return sum(map(int, re.findall(r" used=(\d+)Kb", _told(pid, "Compiler.codecache")))) / 2**10
+
+
+def _told(pid: int, command: str) -> str:
+    return subprocess.run(["jcmd", str(pid), command], capture_output=True, text=True, check=True).stdout
 
 
 def _slope(samples: Sequence[Sample]) -> Slope:

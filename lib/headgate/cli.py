@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[Any]
 
 EXIT_TRANSIENT, EXIT_ERROR = 1, 2
-"""Away: an object store does not answer, so another start may do."""
+"""Transient: an object store does not answer, or a disk is full or read-only, so another start may do."""
 EXIT_STOPPED = 130
 """Of a process that Ctrl-C ended before it had anything to show."""
 
@@ -71,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _look_at(arguments.output)
         status: int = arguments.run(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # who reads has enough; what Python flushes at its end must not fail as well
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # who reads has enough
+        _print_no_more()
         return EXIT_ERROR
     except HeadgateError as error:
         print(f"headgate: {error}", file=sys.stderr)
@@ -82,12 +82,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         what = "output or a temporary file cannot be written"
         print(f"headgate: {what}: {said(error)}; {remedy(error, '')}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         return EXIT_TRANSIENT
     except KeyboardInterrupt:
         print("headgate: stopped", file=sys.stderr)
         return EXIT_STOPPED
     return status
+
+
+def _print_no_more() -> None:
+    """What Python flushes at its end must not fail as well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _look_at(output: str) -> None:

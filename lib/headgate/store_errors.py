@@ -2,6 +2,7 @@
 
 import errno
 import re
+from collections.abc import Callable
 
 from headgate.errors import AwayError, HeadgateError, InputError, TransientError
 
@@ -36,18 +37,24 @@ def is_away(error: BaseException) -> bool:
     """Whether an error, or that of a library which it was raised from, says that a store does not answer: a connection
     is refused, times out, or brings an error of the store's own.
     """
-    if isinstance(error, HeadgateError):
-        cause = error.__cause__
-        return isinstance(error, AwayError) or (cause is not None and is_away(cause))
-    return _is_of_store(error) and bool(_AWAY.search(_NAMES.sub("", _COLOURS.sub("", str(error)))))
+    return _is(error, AwayError, _says_away)
 
 
 def is_transient(error: BaseException) -> bool:
     """Whether a later start may do with nothing else changed: a store is away, or a disk full or read-only."""
-    if isinstance(error, HeadgateError):
-        cause = error.__cause__
-        return isinstance(error, TransientError) or (cause is not None and is_transient(cause))
-    return is_away(error) or is_of_disk(error)
+    return _is(error, TransientError, lambda cause: _says_away(cause) or is_of_disk(cause))
+
+
+def _is(error: BaseException, kind: type[HeadgateError], says: Callable[[BaseException], bool]) -> bool:
+    """Of headgate's own errors the kind counts, or what it was raised from; of a library's what it says."""
+    if not isinstance(error, HeadgateError):
+        return says(error)
+    cause = error.__cause__
+    return isinstance(error, kind) or (cause is not None and _is(cause, kind, says))
+
+
+def _says_away(error: BaseException) -> bool:
+    return _is_of_store(error) and bool(_AWAY.search(_NAMES.sub("", _COLOURS.sub("", str(error)))))
 
 
 def is_of_disk(error: BaseException) -> bool:

@@ -139,10 +139,10 @@ def measured(seconds: float, runs: int, receipt_wait_ms: int) -> tuple[dict[Case
     with tempfile.TemporaryDirectory() as folder, broker.started(Path(folder)):
         stack = Stack(broker, receipt_wait_ms)
         cases = {name: stack.run(name, WARM_UP_S + seconds) for name in CaseName}
-        with_protocol = [cases[CaseName.WITH]]
+        with_protocol = list[Case]()
         for number in range(1, runs + 1):
-            if number > 1:
-                with_protocol.append(stack.run(CaseName.WITH, WARM_UP_S + seconds))
+            first = number == 1
+            with_protocol.append(cases[CaseName.WITH] if first else stack.run(CaseName.WITH, WARM_UP_S + seconds))
             sys.stderr.write(f"run {number}: innocent kept {100 * kept_of(with_protocol[-1], seconds):.1f} %\n")
         return cases, with_protocol
 

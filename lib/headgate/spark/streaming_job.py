@@ -170,7 +170,7 @@ class StreamingJob:
             self._batch_ended.clear()
             if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
                 self.broken_off = True
-        self._raise_failure(query)
+        self._heed_failure(query)
 
     def _complete(self) -> None:
         """Run the batch that Spark had begun before it noticed the stop, as it does where more input waits.
@@ -179,18 +179,15 @@ class StreamingJob:
         """
         try:
             query = self._start({"once": True})
-        except HeadgateError as error:
-            self._tell(str(error))
-            return
-        except SPARK_ERRORS as error:
-            self._tell(in_words(error))
+        except (HeadgateError, *SPARK_ERRORS) as error:
+            self._tell(str(error) if isinstance(error, HeadgateError) else in_words(error))
             return
         deadline_s = time.monotonic() + STOP_WAIT_S
         while query.isActive and time.monotonic() < deadline_s:
             time.sleep(POLL_S)
         self.broken_off = query.isActive
         query.stop()
-        self._raise_failure(query)
+        self._heed_failure(query)
 
     def _is_batch_open(self) -> bool:
         try:
@@ -199,8 +196,8 @@ class StreamingJob:
             self._tell(f"whether a batch has begun cannot be told: {said(error)}; if so, it is run before any other")
             return False
 
-    def _raise_failure(self, query: StreamingQuery) -> None:
-        """After a stop, what failed is told: the next start runs the batch."""
+    def _heed_failure(self, query: StreamingQuery) -> None:
+        """Raise what failed; after a stop it is told, and the next start runs the batch."""
         failure = query.exception()
         if failure is None:
             return
