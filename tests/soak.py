@@ -31,7 +31,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 class Held(NamedTuple):
     """Resident memory of a part, with all processes that come of it. heap: of Java's what is in use after a collection.
-    code: what Java has compiled, which has a bound. java: of Java all else. others: of processes without Java.
+    code: what Java has compiled, which has a bound. java: of Java all else, but for memory that its allocator has free.
+    others: of processes without Java.
     """
 
     heap_mb: float
@@ -164,42 +165,44 @@ def headgate(*arguments: str) -> list[str]:
 
 def _held(pid: int) -> Held:
     """Of the process and all below it: workers of Spark have groups of their own."""
-    names, parents, resident_mb = dict[int, str](), dict[int, int](), dict[int, float]()
+    names, parents = dict[int, str](), dict[int, int]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             name, _, rest = stat.read_text().rpartition(") ")
-            one, fields = int(stat.parent.name), rest.split()
-            names[one], parents[one] = name.partition("(")[2], int(fields[1])
-            resident_mb[one] = int(fields[21]) * _PAGE / 2**20
+            one = int(stat.parent.name)
+            names[one], parents[one] = name.partition("(")[2], int(rest.split()[1])
 
     def is_below(one: int) -> bool:
         return one == pid or (one in parents and is_below(parents[one]))
 
-    below = [one for one in names if is_below(one)]
-    java = [one for one in below if names[one] == "java"]
-    heap_mb = code_mb = java_mb = 0.0
-    for one in java:
-        total_mb, used_mb = _heap_mb(one)
-        compiled_mb = _code_mb(one)
-        heap_mb, code_mb = heap_mb + used_mb, code_mb + compiled_mb
-        java_mb += resident_mb[one] - total_mb - compiled_mb
-    return Held(heap_mb, code_mb, java_mb, sum(resident_mb[one] for one in below if one not in java))
+    heap_mb = code_mb = java_mb = others_mb = 0.0
+    for one in filter(is_below, names):
+        if names[one] == "java":
+            total_mb, used_mb, compiled_mb = _java_mb(one)
+            heap_mb, code_mb = heap_mb + used_mb, code_mb + compiled_mb
+            java_mb += _resident_mb(one) - total_mb - compiled_mb
+        else:
+            others_mb += _resident_mb(one)
+    return Held(heap_mb, code_mb, java_mb, others_mb)
 
 
-def _heap_mb(pid: int) -> tuple[float, float]:
-    """All of Java's heap, which has to be resident (WHOLE_HEAP), and what of it is in use after a collection."""
-    _told(pid, "GC.run")
-    parts = re.findall(r"total (\d+)K, used (\d+)K", _told(pid, "GC.heap_info"))
-    return sum(int(total) for total, _ in parts) / 2**10, sum(int(used) for _, used in parts) / 2**10
+def _java_mb(pid: int) -> tuple[float, float, float]:
+    """All of Java's heap, which has to be resident (WHOLE_HEAP), what of it is in use after a collection, and what Java
+    has compiled. What its allocator keeps for later is given back before.
+    """
+    commands = ("GC.run", "System.trim_native_heap", "GC.heap_info", "Compiler.codecache")
+    words = ["jcmd", str(pid), "\n".join(commands)]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    (total_kb, used_kb), *_ = re.findall(r"heap +total (\d+)K, used (\d+)K", told)
+    compiled_kb = sum(map(int, re.findall(r"^CodeHeap.* used=(\d+)Kb", told, re.MULTILINE)))
+    return int(total_kb) / 2**10, int(used_kb) / 2**10, compiled_kb / 2**10
 
 
-def _code_mb(pid: int) -> float:
-    """What Java has compiled."""
-    return sum(map(int, re.findall(r" used=(\d+)Kb", _told(pid, "Compiler.codecache")))) / 2**10
-
-
-def _told(pid: int, command: str) -> str:
-    return subprocess.run(["jcmd", str(pid), command], capture_output=True, text=True, check=True).stdout
+def _resident_mb(pid: int) -> float:
+    """0: it has ended."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 2**20
+    return 0.0
 
 
 def _slope(samples: Sequence[Sample]) -> Slope:

@@ -39,7 +39,7 @@ PARTS = ("headgate", "connections", "serve", "collect", "enforce", "gate")
 FAULT_S, SCRAPED_BEFORE_S = 20, 5
 A_REAL_ONE = 60
 EVERY_S = 120 if MINUTES >= A_REAL_ONE else 0
-MOST_SLOPE_MB_PER_H, SETTLING_S, SAMPLED_EVERY_S = 1.0, 600, 20
+MOST_SLOPE_MB_PER_H, SETTLING_S, SAMPLED_EVERY_S = 1.0, 900, 5
 PATIENCE_S = 900
 SETTINGS = "[operator]\nslots = 2\n[tables]\nkept_hours = 0\n[input.kafka]\nstarting_offsets = 'earliest'\n"
 LIMITS = {"maxPublishRatePerTopicInMessages": 10}
