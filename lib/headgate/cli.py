@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from headgate.replay.arguments import add_replay_arguments
 from headgate.service.arguments import add_serve_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
 from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
-from headgate.store_errors import is_of_disk, is_transient, remedy, said
+from headgate.store_errors import is_of_disk, is_transient, not_written
 from headgate.stores import check_reachable
 from headgate.tryout.arguments import add_try_arguments
 from headgate.why.arguments import add_why_arguments
@@ -56,7 +57,7 @@ class _WithoutPandas(MetaPathFinder):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; an error that headgate raises on purpose prints its message alone and gives 2.
 
-    Where it is that an object store does not answer, 1.
+    Where another start may do, 1: an object store does not answer, or a disk is full or read-only.
     """
     if argv is None:  # the process is ours
         sys.meta_path.insert(0, _WithoutPandas())
@@ -80,8 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if not is_of_disk(error):
             raise
-        what = "output or a temporary file cannot be written"
-        print(f"headgate: {what}: {said(error)}; {remedy(error, '')}", file=sys.stderr)
+        print(f"headgate: {not_written(error)}", file=sys.stderr)
         _print_no_more()
         return EXIT_TRANSIENT
     except KeyboardInterrupt:
@@ -91,7 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_no_more() -> None:
-    """What Python flushes at its end must not fail as well."""
+    """What is printed and cannot be written is dropped: what Python flushes at its end must not fail as well."""
+    with suppress(OSError):
+        sys.stdout.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

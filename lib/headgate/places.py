@@ -12,6 +12,7 @@ from glob import glob
 from pathlib import Path, PurePath
 
 from headgate.errors import InputError, StateError, TableError, TransientError
+from headgate.store_errors import remedy
 from headgate.stores import check_address, check_reachable, folder_at, is_stored, is_there, joined, local_path
 
 LEAST_FREE_BYTES = 1 << 28
@@ -212,7 +213,7 @@ def claimed(output: str | None) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise InputError(
-            f"--output: {output} cannot be written: {error.strerror}; give a new or an empty folder"
+            f"--output: {output} cannot be written: {error.strerror}; {remedy(error, 'give a new or an empty folder')}"
         ) from error
     try:
         yield

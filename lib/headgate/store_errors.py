@@ -16,7 +16,9 @@ _AWAY = re.compile(
     r"connection refused|error sending request|timed out|\btimeout\b|(?:^\W*|status code: )50[0234]\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_OF_DISK = re.compile("No space left on device|Disk quota exceeded|Read-only file system")
+_OF_DISK = re.compile(
+    "No space left on device|Disk quota exceeded|Read-only file system|No usable temporary directory found"
+)
 _ERRNOS_OF_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_RIGHT_TO_WRITE = re.compile(r"Error performing (?:PUT|POST|DELETE) .*<Code>AccessDenied</Code>", re.DOTALL)
 _PREFIX = "Generic "
@@ -64,6 +66,11 @@ def is_of_disk(error: BaseException) -> bool:
 
 def _is_of_store(error: BaseException) -> bool:
     return bool(_OF_STORE.search(str(error)))
+
+
+def not_written(error: OSError) -> str:
+    """What to tell of an error of a disk that nothing tells of before."""
+    return f"output or a temporary file cannot be written: {said(error)}; {remedy(error, '')}"
 
 
 def remedy(error: BaseException, otherwise: str) -> str:

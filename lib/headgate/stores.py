@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import category
 from urllib.parse import unquote
 
 from headgate.errors import InputError, TransientError
@@ -73,8 +74,12 @@ _MISREAD_IN_INPUT = (re.compile("#"), "#")
 
 def local_path(place: str) -> Path | None:
     """The folder on this machine, None for one elsewhere."""
-    local = re.sub("^file:(//)?", "", place)
-    return None if scheme_of(local) else Path(local).resolve()
+    local = _without_file(place)
+    return None if scheme_of(local) else Path(os.path.realpath(local))  # Path.resolve ends at links in a circle
+
+
+def _without_file(place: str) -> str:
+    return re.sub("^file:(//)?", "", place)
 
 
 def scheme_of(place: str) -> str:
@@ -126,7 +131,7 @@ def check_address(place: str, option: str) -> None:
 
 def check_reachable(place: str, option: str) -> None:
     """Raise InputError for a place on a store whose bucket is not there or refuses, AwayError for a store that does not
-    answer; disks pass.
+    answer. On a disk, for a path that cannot be meant, such as an empty one or links in a circle.
     """
     check_address(place, option)
     if option not in _READ:
@@ -152,8 +157,10 @@ def _allowed() -> str:
 
 def _check_meant(place: str, option: str) -> None:
     """Raise InputError for what is no path to one of those who read it, and no address of a store."""
-    if not place.strip() or not place.isprintable():
-        raise InputError(f"{option}: got {place!r}; allowed is a path or an address that can be printed; correct it")
+    if not place.strip() or any(category(character) in {"Cc", "Cs"} for character in place):
+        raise InputError(
+            f"{option}: got {place!r}; allowed is a path or an address without control characters; correct it"
+        )
     scheme, colon, rest = place.partition(":")
     scheme = scheme.lower()
     if place.startswith("~") or place != place.strip():
@@ -163,20 +170,21 @@ def _check_meant(place: str, option: str) -> None:
         )
     if colon and not is_stored(place) and (known := _OF_OTHERS.get(scheme, scheme)) in SCHEMES:
         raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {known}://{rest}")
-    if scheme == "file" and not place.startswith("file:/"):
-        raise InputError(f"{option}: got {place}; allowed is file: with a whole path; give {rest}, or file:///PATH")
+    if scheme == "file" and not re.match("file:/(//)?(?!/)", place):
+        path = re.sub("^/+", "/", rest) or "PATH"
+        raise InputError(f"{option}: got {place}; allowed is file:/// with a whole path; give {path}, or file:///PATH")
     if not is_stored(place):
         _check_path(place, option)
     if scheme_of(place) not in {"", "file", *SCHEMES}:
         raise InputError(f"{option}: got {place}; allowed are a path and an address with {_allowed()}; correct it")
 
 
-def _check_path(path: str, option: str) -> None:
+def _check_path(place: str, option: str) -> None:
     try:
-        Path(path).stat()
+        Path(_without_file(place)).stat()
     except OSError as error:
         if error.errno in {errno.ENAMETOOLONG, errno.ELOOP}:
-            raise InputError(f"{option}: got {path}: {error.strerror}; correct it") from error
+            raise InputError(f"{option}: got {place}: {error.strerror}; correct it") from error
 
 
 def file_system(place: str, patience: Patience = PATIENT) -> tuple["pafs.FileSystem", str]:

@@ -3,6 +3,8 @@
 import errno
 import re
 import socket
+import sys
+import tempfile
 import time
 
 import pytest
@@ -10,11 +12,12 @@ import pytest
 from headgate import stores
 from headgate.cli import main
 from headgate.cluster.schemas import OF_COLLECTOR
-from headgate.errors import AwayError, InputError, Mistakes, TableError, TransientError
-from headgate.places import check_writable
+from headgate.errors import AwayError, ConfError, InputError, Mistakes, TableError, TransientError
+from headgate.places import check_places, check_writable, sole_use
 from headgate.quota.groups import presence
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import RG_GROUPS
+from headgate.replay.folders import load_folders
 from headgate.spark.job import FAILED, WRONG, exit_status
 from headgate.store_errors import is_away, remedy, said
 from headgate.stores import (
@@ -245,19 +248,22 @@ def test_an_address_without_its_slashes_is_no_folder():
 
 def test_an_output_without_a_name_is_refused():
     """To delta-rs it is the root of the disk."""
-    with pytest.raises(InputError, match=r"^--output: got ''; allowed is a path or an address that can be printed; "):
+    with pytest.raises(InputError, match=r"^--output: got ''; allowed is a path or an address without c"):
         check_reachable("", "--output")
 
 
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("a\nb", "that can be printed"),
-        ("a\udcff", "that can be printed"),
-        ("file:out", "allowed is file: with a whole path; give out, or file:///PATH"),
-        ("file:", "allowed is file: with a whole path"),
-        ("File:/tmp/out", "allowed is file: with a whole path"),
+        ("a\nb", "without control characters"),
+        ("a\udcff", "without control characters"),
+        ("file:out", "allowed is file:/// with a whole path; give out, or file:///PATH"),
+        ("file://out", "give /out, or file:///PATH"),
+        ("file:", "give PATH, or file:///PATH"),
+        ("file://", "allowed is file:/// with a whole path"),
+        ("FILE:///tmp/out", "give /tmp/out, or file:///PATH"),
         ("n" * 300, "File name too long; correct it"),
+        ("file:///" + "n" * 300, "File name too long; correct it"),
         ("loop", "Too many levels of symbolic links; correct it"),
     ],
 )
@@ -266,6 +272,22 @@ def test_a_path_that_libraries_read_in_ways_of_their_own_or_not_at_all_is_refuse
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(InputError, match=re.escape(words)):
         check_reachable(place, "--output")
+
+
+@pytest.mark.parametrize("place", ["file:/", "file:///", "file:/tmp/out", "file:///tmp/out", "設定　一"])
+def test_a_path_that_all_libraries_read_alike_may_be_given(place):
+    check_reachable(place, "--output")
+
+
+def test_links_in_a_circle_are_refused_wherever_a_place_is_given(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    words = re.escape("Too many levels of symbolic links; correct it")
+    for places in ((str(loop), "cp"), ("out", f"file://{loop}")):
+        with pytest.raises(InputError, match=words):
+            check_places("in", *places, files=True)
+    with pytest.raises(ConfError, match=words):
+        load_folders([str(loop)])
 
 
 def test_a_copy_that_finds_no_space_is_no_matter_of_the_store(monkeypatch):
@@ -278,17 +300,32 @@ def test_a_copy_that_finds_no_space_is_no_matter_of_the_store(monkeypatch):
         pass
 
 
-def test_a_command_that_finds_no_space_says_so_in_a_line(monkeypatch, capfd, tmp_path):
+def test_a_command_that_finds_no_space_says_so_in_a_line_after_what_it_has_printed(monkeypatch, capfd, tmp_path):
     def full(*_):
+        sys.stdout.write("before\n")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("headgate.report.tables_command.listed", full)
     monkeypatch.setattr("os.dup2", lambda *_: None)  # it would close this process's own
     assert main(["tables", str(tmp_path)]) == 1
-    assert capfd.readouterr().err == (
+    printed = capfd.readouterr()
+    assert printed.out == "before\n"
+    assert printed.err == (
         "headgate: output or a temporary file cannot be written: [Errno 28] No space left on device; make space on the "
         "disk, or make it writable\n"
     )
+
+
+def test_no_room_for_temporary_files_at_all_is_a_full_disk(monkeypatch, capfd):
+    def of_a_job():
+        with sole_use("out"):
+            return 0
+
+    with monkeypatch.context() as patch:  # pytest needs temporary files, too
+        patch.setattr(tempfile, "tempdir", None)
+        patch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc"])
+        assert FAILED == exit_status("job", of_a_job)
+    assert "job: output or a temporary file cannot be written: " in capfd.readouterr().err
 
 
 def test_what_is_no_place_at_all_is_told_where_a_file_system_is_asked_for():

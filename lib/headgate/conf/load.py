@@ -77,7 +77,9 @@ def _check_folder(place: str, folder: Folder) -> None:
         is_folder = bool(folder.names()) if path is None else path.is_dir()
     except AwayError:
         raise
-    except (OSError, InputError) as error:
+    except InputError as error:
+        raise ConfError([str(error)]) from error
+    except OSError as error:
         _raise_if_away(f"--conf-dir: {place}", error)
         raise ConfError(
             [f"{place}: cannot be listed: {said(error)}; correct --conf-dir, or see to it that it can"]

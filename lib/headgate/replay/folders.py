@@ -1,5 +1,6 @@
 """The conf folders of a replay: read together, all that is wrong told at once, each with a name."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ def load_folders(folders: Sequence[str], *, strict: bool = False) -> dict[str, C
     warnings: list[str] = []
     places: dict[str, str] = {}
     for folder in folders:
-        name = Path(folder).resolve().name
+        name = Path(os.path.realpath(folder)).name
         if name in places:
             mistakes.append(
                 f"--conf-dir {folder}: got the name {name} a second time ({places[name]} has it); allowed: folders of "

@@ -8,14 +8,17 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from headgate.store_errors import said
 
 _WORKER_DIED = "Python worker exited unexpectedly"
-_CLASSES = "|".join(
-    (
-        *("MISSING_STATE_DIRECTORY", "MISSING_METADATA_FILE", "CHECKSUM_VERIFICATION_FAILED", "UNEXPECTED_FILE_SIZE"),
-        *("CANNOT_READ_STREAMING_STATE_FILE", "CANNOT_READ_CHECKPOINT", "CANNOT_FIND_BASE_SNAPSHOT_CHECKPOINT"),
-        "INVALID_CHANGE_LOG_READER_VERSION",
-    )
+_DAMAGED = (
+    "MISSING_STATE_DIRECTORY",
+    "MISSING_METADATA_FILE",
+    "CHECKSUM_VERIFICATION_FAILED",
+    "UNEXPECTED_FILE_SIZE",
+    "CANNOT_READ_STREAMING_STATE_FILE",
+    "CANNOT_READ_CHECKPOINT",
+    "CANNOT_FIND_BASE_SNAPSHOT_CHECKPOINT",
+    "INVALID_CHANGE_LOG_READER_VERSION",
 )
-_DAMAGE = re.compile(rf"^(?:\w+: )?(?:Checksum error: |Incomplete log file|\[[\w.]*(?:{_CLASSES})\])")
+_DAMAGE = re.compile(rf"^(?:\w+: )?(?:Checksum error: |Incomplete log file|\[[\w.]*(?:{'|'.join(_DAMAGED)})\])")
 """Of a file of the checkpoint, which stays as it is: what was damaged on its way is read again by the next start."""
 _OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
 _LOG = "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."

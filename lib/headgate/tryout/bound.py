@@ -1,6 +1,7 @@
 """What `--recommend` asks for: how many publishes may wait, and how long. Nothing heavy is imported here."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,8 @@ def check_recommend(options: argparse.Namespace, folders: Sequence[str], confs: 
             raise InputError(f"--{given[0].replace('_', '-')}: needs --recommend DIR, for which it says what will do")
         return
     mistakes = [*_in_the_way(options, folders), *_of_bound(bound_of(options), confs)]
-    target = Path(options.recommend).resolve()
-    if any(target.is_relative_to(Path(folder).resolve()) for folder in folders):
+    target = Path(os.path.realpath(options.recommend))
+    if any(target.is_relative_to(os.path.realpath(folder)) for folder in folders):
         mistakes.append(
             f"--recommend: got {options.recommend}, inside the conf folder; allowed: a new folder elsewhere"
         )

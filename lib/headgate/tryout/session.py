@@ -119,7 +119,7 @@ class Session:
             if not watched.saved(self._stop):
                 break
             newest = None
-        return STOPPED if status is None else status
+        return STOPPED if status in {None, STOPPED} else 0
 
     def _again(self, found: Loaded) -> int:
         """Try those confs that say something else than before, and show what that changed; 0."""

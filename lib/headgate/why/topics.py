@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from deltalake import DeltaTable
-
 from headgate.core.numbers import SECOND_MS, SECOND_NS
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.reasons import HeldReason, publish_reason
 from headgate.core.topic_names import Topic
 from headgate.quota.tables.opened import Locations
+from headgate.quota.tables.topic_tables import is_table
 from headgate.quota.usage.excess import SCOPES, UNITS
 from headgate.quota.usage.query import UsageTables
 from headgate.quota.usage.topic_query import SECOND_US
@@ -23,7 +22,7 @@ from headgate.why.chain import Chain, chain_of
 from headgate.why.fault import Fault, fault_of
 from headgate.why.holds import SHOWN_PRODUCERS, Holds, holds_of
 from headgate.why.known import check_known, window_of
-from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, of_topic, unreadable
+from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, of_topic
 
 MOST_S = 3600
 """Of a longer window that clock hour is looked at in which the topic was held longest."""
@@ -145,11 +144,7 @@ class _Question:
         """
         output, patience = self._tables.output, self._tables.patience
         groups = Locations.of(output, self._settings).groups
-        try:
-            shares = DeltaTable.is_deltatable(groups, patience and patience.of_delta)
-        except OSError as error:
-            raise unreadable(groups, error) from error
-        if not shares:
+        if not is_table(groups, patience):
             return ConfigTables()
         config, _ = UsageTables(output, self._settings, patience=patience).config_at(at_s * SECOND_MS)
         return config

@@ -294,6 +294,13 @@ def test_a_table_whose_files_are_gone_is_one_line_and_status_2(usage, scene, tmp
     assert "rg_usage cannot be read: " in printed
 
 
+@pytest.mark.usefixtures("no_store")
+def test_a_table_on_a_store_that_is_away_is_one_line_and_status_1(usage, scene):
+    status, printed = usage("--usage-table", "s3a://b/o/rg_usage")
+    assert (1, 1) == (status, len(printed.splitlines()))
+    assert "the table s3a://b/o/rg_usage cannot be read: " in printed
+
+
 def test_a_table_without_epoch_length_is_refused(usage, scene, tmp_path):
     folder = shutil.copytree(scene, tmp_path / "other")
     old = DeltaTable(f"{folder}/rg_usage")

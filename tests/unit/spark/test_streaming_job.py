@@ -146,7 +146,7 @@ def test_a_stop_ends_the_job_as_others_do_where_the_batch_that_was_begun_cannot_
     assert "away" in capsys.readouterr().err
 
 
-def test_what_fails_without_a_stop_is_raised_even_if_it_names_an_interrupt(monkeypatch):
+def test_what_fails_without_a_stop_is_raised_even_if_it_names_an_interrupt():
     job = Scripted([(0, 5)], failing=(2, INTERRUPTED))
     with pytest.raises(StreamingQueryException):
         job.run()

@@ -15,7 +15,7 @@ from headgate.tryout import folders
 from headgate.tryout import session as module
 from headgate.tryout.folders import loaded
 from headgate.tryout.inputs import Source
-from headgate.tryout.session import STOPPED, Session, ended_by_signals
+from headgate.tryout.session import STOPPED, WRONG, Session, ended_by_signals
 from unit.local_runs import SHARED, publishes, write_conf, write_trace
 
 LIMIT = "maxPublishRatePerTopicInMessages"
@@ -131,6 +131,15 @@ def test_watching_begins_with_mistakes_too_and_ends_without_a_run_as_stopped(tra
     lines, status = shown(trace, [folder], lambda session: session.watch(wrong, mend))
     assert status == 0
     assert "Throttled tenants" in lines
+
+
+def test_watching_ends_with_0_whatever_came_of_the_trace(tmp_path):
+    folder, file = write_conf(tmp_path / "conf"), tmp_path / "empty.json"
+    file.write_text("")
+    empty = Source(str(file), "json")
+    _, tried = shown(empty, [folder], lambda session: session.run(confs_of(folder)))
+    _, watched = shown(empty, [folder], lambda session: session.watch(confs_of(folder), edits()))
+    assert (WRONG, 0) == (tried, watched)
 
 
 def test_watching_outlasts_a_store_that_is_away_for_a_moment(trace, tmp_path, monkeypatch):

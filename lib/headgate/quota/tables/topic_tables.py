@@ -26,11 +26,15 @@ def output_of(shared: str, broker: str) -> str:
 def topic_tables(output: str | PurePath, name: str = _NAME, patience: Patience | None = None) -> list[str]:
     """The tables of that name of an output, of all its jobs that have one. Raises TableError where none can be read."""
     outputs = [str(output), *folders_of(f"{output}/{BROKERS}", patience or PATIENT)]
-    options = patience and patience.of_delta
+    return [table for table in (f"{one}/{name}" for one in outputs) if is_table(table, patience)]
+
+
+def is_table(place: str, patience: Patience | None = None) -> bool:
+    """Whether a Delta table is there. Raises TableError where that cannot be read."""
     try:
-        return [table for table in (f"{one}/{name}" for one in outputs) if DeltaTable.is_deltatable(table, options)]
+        return bool(DeltaTable.is_deltatable(place, patience and patience.of_delta))
     except OSError as error:
-        raise _unreadable(str(output), error) from error
+        raise _unreadable(f"the table {place}", error, "correct the place") from error
 
 
 def folders_of(folder: str, patience: Patience = PATIENT) -> list[str]:
@@ -39,11 +43,9 @@ def folders_of(folder: str, patience: Patience = PATIENT) -> list[str]:
         files, root = file_system(folder, patience)
         found = files.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     except (OSError, ValueError) as error:
-        raise _unreadable(folder, error) from error
+        raise _unreadable(f"the folder {folder}", error, "correct the output") from error
     return sorted(f"{folder}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)
 
 
-def _unreadable(folder: str, error: Exception) -> TableError:
-    return TableError(
-        f"the folder {folder} cannot be read: {said(error)}; correct the output, or see to it that it can be"
-    )
+def _unreadable(what: str, error: Exception, correct: str) -> TableError:
+    return TableError(f"{what} cannot be read: {said(error)}; {correct}, or see to it that it can be read")

@@ -13,13 +13,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from deltalake import DeltaTable
-
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import Dimension
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.tables.opened import Locations
+from headgate.quota.tables.topic_tables import is_table
 from headgate.quota.usage.parser import CLASSES
 from headgate.quota.usage.query import Found, UsageTables
 from headgate.quota.usage.series import series_of
@@ -93,7 +92,7 @@ class _Worst(NamedTuple):
 def _shared(arguments: argparse.Namespace, settings: QuotaSettings) -> UsageTables | None:
     """The tables of groups; None where no quota is shared, and nobody asks about groups."""
     is_asked = arguments.by in {"group", "broker"} or arguments.group is not None
-    if not is_asked and not DeltaTable.is_deltatable(Locations.of(arguments.output, settings).usage):
+    if not is_asked and not is_table(Locations.of(arguments.output, settings).usage):
         return None
     tables = UsageTables(arguments.output, settings, arguments.group)
     return None if tables.is_empty and not is_asked else tables
