@@ -12,8 +12,9 @@ from glob import glob
 from pathlib import Path, PurePath
 
 from headgate.errors import InputError, StateError, TableError, TransientError
+from headgate.folders import folder_at
 from headgate.store_errors import remedy
-from headgate.stores import check_address, check_reachable, folder_at, is_stored, is_there, joined, local_path
+from headgate.stores import check_address, check_reachable, is_stored, is_there, joined, local_path
 
 LEAST_FREE_BYTES = 1 << 28
 """Of a disk for tables: a run of a small trace fits."""

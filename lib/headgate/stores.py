@@ -8,19 +8,15 @@ environment, profiles and roles of machines. headgate reads no credentials, and 
 import errno
 import os
 import re
-import shutil
-import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import category
 from urllib.parse import unquote
 
-from headgate.errors import InputError, TransientError
-from headgate.store_errors import is_of_disk, said, unreached
+from headgate.errors import InputError
+from headgate.store_errors import unreached
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -246,136 +242,9 @@ def checkpoint_settings(place: str) -> dict[str, str]:
     return {"spark.sql.streaming.checkpointFileManagerClass": manager} if scheme_of(place) == "s3a" else {}
 
 
-class Folder(ABC):
-    """A folder, and files and folders right in it by their names. What is written appears whole.
-
-    Every method raises OSError where it cannot be read or written.
-    """
-
-    @abstractmethod
-    def names(self) -> list[str]:
-        """Of what is in it, in order; none where the folder is not there."""
-
-    @abstractmethod
-    def read(self, name: str) -> bytes | None:
-        """What a file holds, None where it is not there."""
-
-    @abstractmethod
-    def stamp(self, name: str) -> tuple[int, ...] | None:
-        """What changes with every edit of a file, None where it is not there."""
-
-    @abstractmethod
-    def make(self) -> None:
-        """Let the folder be there."""
-
-    @abstractmethod
-    def write(self, name: str, content: bytes, time_s: int | None = None) -> None:
-        """A file, on a disk with this time of modification if there is one. A store knows its own time alone."""
-
-    @abstractmethod
-    def remove(self, name: str) -> None:
-        """Whether the file is there or not."""
-
-    @abstractmethod
-    def folder(self, name: str) -> "Folder":
-        """The one in it of that name."""
-
-
-def folder_at(place: str | Path, patience: Patience = PATIENT) -> Folder:
-    """The folder at a place. Nothing is looked at yet. patience: for S3."""
-    local = local_path(str(place))
-    return _Stored(*file_system(str(place), patience)) if local is None else _OnDisk(local)
-
-
-def folder_of(path: str, patience: Patience = PATIENT) -> tuple[Folder, str]:
-    """The folder that a file is in, and its name there. patience: for S3."""
-    folder, slash, name = path.rpartition("/")
-    return folder_at(folder or slash or ".", patience), name
-
-
 def joined(place: str | Path, name: str) -> str:
     """Where the file of that name in a folder is."""
     return f"{place.rstrip('/')}/{name}" if isinstance(place, str) and scheme_of(place) else str(Path(place, name))
-
-
-class _OnDisk(Folder):
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def names(self) -> list[str]:
-        try:
-            return sorted(one.name for one in self._path.iterdir())
-        except FileNotFoundError:
-            return []
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            return (self._path / name).read_bytes()
-        except FileNotFoundError:
-            return None
-
-    def stamp(self, name: str) -> tuple[int, ...] | None:
-        try:
-            status = (self._path / name).stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
-
-    def make(self) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
-
-    def write(self, name: str, content: bytes, time_s: int | None = None) -> None:
-        unfinished = self._path / f".{name}"
-        with unfinished.open("wb") as sink:
-            sink.write(content)
-            sink.flush()
-            os.fsync(sink.fileno())
-        if time_s is not None:
-            os.utime(unfinished, (time_s, time_s))
-        unfinished.rename(self._path / name)
-
-    def remove(self, name: str) -> None:
-        (self._path / name).unlink(missing_ok=True)
-
-    def folder(self, name: str) -> Folder:
-        return _OnDisk(self._path / name)
-
-
-class _Stored(Folder):
-    def __init__(self, files: "pafs.FileSystem", root: str) -> None:
-        self._files, self._root = files, root
-
-    def names(self) -> list[str]:
-        import pyarrow.fs as pafs  # noqa: PLC0415  heavy
-
-        found = self._files.get_file_info(pafs.FileSelector(self._root, allow_not_found=True))
-        return sorted(one.base_name for one in found)
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            with self._files.open_input_stream(f"{self._root}/{name}") as stream:
-                content: bytes = stream.read()
-        except FileNotFoundError:
-            return None
-        return content
-
-    def stamp(self, name: str) -> tuple[int, ...] | None:
-        found = self._files.get_file_info(f"{self._root}/{name}")
-        return (found.mtime_ns, found.size) if found.is_file else None
-
-    def make(self) -> None:
-        self._files.create_dir(self._root)
-
-    def write(self, name: str, content: bytes, time_s: int | None = None) -> None:  # noqa: ARG002
-        with self._files.open_output_stream(f"{self._root}/{name}") as sink:
-            sink.write(content)
-
-    def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):
-            self._files.delete_file(f"{self._root}/{name}")
-
-    def folder(self, name: str) -> Folder:
-        return _Stored(self._files, f"{self._root}/{name}")
 
 
 def is_there(place: str, patience: Patience = PATIENT) -> bool:
@@ -387,42 +256,3 @@ def is_there(place: str, patience: Patience = PATIENT) -> bool:
         return bool(files.get_file_info(root).type.name != "NotFound")
     except OSError as error:
         raise unreached(place, error) from error
-
-
-@contextmanager
-def copied(place: str) -> Iterator[str]:
-    """A folder or file of a store as a copy on this machine while the block runs, with the times of its files, and
-    whatever is on this machine as it is. Raises InputError for what is not there or cannot be read.
-    """
-    if not is_stored(place):
-        yield place
-        return
-    with tempfile.TemporaryDirectory(prefix="headgate-") as scratch:
-        try:
-            path = _copy(place, Path(scratch))
-        except FileNotFoundError as error:
-            raise InputError(f"nothing is at {place}; give a file or a folder that exists, not a pattern") from error
-        except (OSError, ValueError) as error:
-            if is_of_disk(error):
-                raise TransientError(
-                    f"{place} cannot be copied to {scratch}: {said(error)}; make space there, or set TMPDIR"
-                ) from error
-            raise unreached(place, error) from error
-        yield str(path)
-
-
-def _copy(place: str, scratch: Path) -> Path:
-    import pyarrow.fs as pafs  # noqa: PLC0415  heavy
-
-    files, root = file_system(place)
-    target = scratch / root.rpartition("/")[2]
-    found = files.get_file_info(root)
-    listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
-    for one in listed:
-        if one.is_file:
-            to = target / one.path.removeprefix(root).lstrip("/")
-            to.parent.mkdir(parents=True, exist_ok=True)
-            with files.open_input_stream(one.path) as source, to.open("wb") as sink:
-                shutil.copyfileobj(source, sink)
-            os.utime(to, ns=(one.mtime_ns, one.mtime_ns))
-    return target

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from headgate.cli import main
 from headgate.conf import load_conf
 from headgate.core.quota.settings import QuotaSettings
+from headgate.folders import folder_at
 from headgate.quota.tables.opened import Locations, QuotaTables
 from headgate.spark.feed import Feed
-from headgate.stores import folder_at
 from headgate.tables.delta import Tables
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import SCHEMAS

@@ -9,10 +9,11 @@ import time
 
 import pytest
 
-from headgate import stores
+from headgate import folders
 from headgate.cli import main
 from headgate.cluster.schemas import OF_COLLECTOR
 from headgate.errors import AwayError, ConfError, InputError, Mistakes, TableError, TransientError
+from headgate.folders import copied, folder_at
 from headgate.places import check_places, check_writable, sole_use
 from headgate.quota.groups import presence
 from headgate.quota.tables.delta import opened
@@ -24,10 +25,8 @@ from headgate.stores import (
     Patience,
     check_address,
     check_reachable,
-    copied,
     file_system,
     file_system_of,
-    folder_at,
     hadoop_settings,
     is_there,
     joined,
@@ -294,7 +293,7 @@ def test_a_copy_that_finds_no_space_is_no_matter_of_the_store(monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
-    monkeypatch.setattr(stores, "_copy", full)
+    monkeypatch.setattr(folders, "_copy", full)
     told = pytest.raises(TransientError, match=r"^s3a://b/o cannot be copied to /.*; make space there, or set TMPDIR$")
     with told, copied("s3a://b/o"):
         pass

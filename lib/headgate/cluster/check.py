@@ -14,7 +14,8 @@ from headgate.cluster.schemas import OF_ENFORCER
 from headgate.conf.cluster import Client, load_cluster
 from headgate.core.clusters.ledger import Entry, operators
 from headgate.errors import ClusterError
-from headgate.stores import check_reachable, folder_at
+from headgate.folders import folder_at
+from headgate.stores import check_reachable
 from headgate.tables.delta import Tables
 
 PROBLEMS = 1

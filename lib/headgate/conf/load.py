@@ -21,8 +21,9 @@ from headgate.conf.settings import Settings
 from headgate.conf.settings_file import read_settings
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import AwayError, ConfError, InputError
+from headgate.folders import Folder, folder_at, folder_of
 from headgate.store_errors import is_away, said, unreached
-from headgate.stores import BRIEF, Folder, check_reachable, folder_at, folder_of, joined, local_path
+from headgate.stores import BRIEF, check_reachable, joined, local_path
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 

@@ -33,8 +33,9 @@ from deltalake.exceptions import DeltaError
 
 from headgate.arrow.blocks import decode, encode
 from headgate.errors import StateError, TableError
+from headgate.folders import Folder, folder_at
 from headgate.store_errors import said
-from headgate.stores import BRIEF, SCHEMES, Folder, file_system_of, folder_at, joined, local_path, scheme_of
+from headgate.stores import BRIEF, SCHEMES, file_system_of, joined, local_path, scheme_of
 from headgate.tables.query import CLEANED_EVERY
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")

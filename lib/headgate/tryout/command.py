@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from threading import Event
 
 from headgate.errors import ConfError, InputError, Mistakes
+from headgate.folders import copied
 from headgate.places import check_new, claimed
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files
-from headgate.stores import copied
 from headgate.tryout.bound import bound_of, check_recommend
 from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source, check_patience

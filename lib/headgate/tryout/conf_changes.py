@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from headgate.conf.findings import Findings
 from headgate.conf.json_file import without_comments
 from headgate.conf.properties import read_properties
-from headgate.stores import folder_at
+from headgate.folders import folder_at
 
 ConfKeys = Mapping[tuple[str, str], str]
 """By file and key, the value as text."""

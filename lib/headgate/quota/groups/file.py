@@ -4,8 +4,9 @@ import logging
 
 from headgate.conf import ResourceGroups, load_resource_groups
 from headgate.errors import AwayError, ConfError
+from headgate.folders import folder_of
 from headgate.store_errors import unreached
-from headgate.stores import BRIEF, folder_of
+from headgate.stores import BRIEF
 
 LOG = logging.getLogger(__name__)
 

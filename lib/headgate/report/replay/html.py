@@ -8,6 +8,7 @@ from html import escape
 
 from headgate.conf import Conf
 from headgate.errors import TableError
+from headgate.folders import folder_at
 from headgate.replay.plan import Plan
 from headgate.replay.run import Trace
 from headgate.replay.tables import ReplayTables
@@ -16,7 +17,7 @@ from headgate.report.replay.pictures import MOST_BROKERS, group_over_time, left_
 from headgate.report.replay.screen import GROUPS
 from headgate.report.replay.series import Steps, courses
 from headgate.store_errors import said
-from headgate.stores import folder_at, joined
+from headgate.stores import joined
 
 REPORT = "report.html"
 MOST_GROUPS = 12

@@ -38,7 +38,7 @@ def test_a_store_that_is_away_is_told_once_and_an_edit_meanwhile_is_taken_in_lat
     path.write_text(OTHER)
     for call in ("stamp", "read"):
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(f"headgate.stores._OnDisk.{call}", away)
+            meanwhile.setattr(f"headgate.folders._OnDisk.{call}", away)
             assert [None, None] == [file.edited(), file.edited()]
     (told,) = (record.getMessage() for record in caplog.records)
     assert told.startswith(f"groups stay as they are: {path} cannot be reached: ")
@@ -49,7 +49,7 @@ def test_a_store_that_is_away_again_is_told_again(path, caplog, monkeypatch):
     file = GroupsFile(str(path), load_resource_groups(str(path)))
     for _ in range(2):
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr("headgate.stores._OnDisk.stamp", away)
+            meanwhile.setattr("headgate.folders._OnDisk.stamp", away)
             assert file.edited() is None
         assert file.edited() is None
     assert 2 == len(caplog.records)
