@@ -27,7 +27,6 @@ from headgate.service.pages.why import Reasons
 from headgate.stores import BRIEF
 from headgate.throttle.schemas import TOPIC_USAGE
 from headgate.why import tables as of_why
-from headgate.why import topics
 from headgate.why.as_json import as_json as as_json_of_why
 from headgate.why.tables import OutputTables
 from headgate.why.topics import why
@@ -142,7 +141,7 @@ def test_why_is_the_answer_of_the_command_in_the_range_of_the_page(output):
 
 def test_why_waits_for_a_store_no_longer_than_a_page_does(output, monkeypatch):
     """Groups as they were known then included."""
-    waited = waits(monkeypatch, of_pages, of_why, topics)
+    waited = waits(monkeypatch, of_pages, of_why)
     assert seen(output, "why")[0].answer["reason"] == "GROUP_QUOTA_MESSAGES"
     assert len(waited) > 10
     assert all(one == BRIEF.of_delta for one in waited)
