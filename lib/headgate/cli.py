@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 EXIT_TRANSIENT, EXIT_ERROR = 1, 2
 """Transient: an object store does not answer, or a disk is full or read-only, so another start may do."""
+EXIT_PIPE = 1
+"""As of what rich prints."""
 EXIT_STOPPED = 130
 """Of a process that Ctrl-C ended before it had anything to show."""
 
@@ -60,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Where another start may do, 1: an object store does not answer, or a disk is full or read-only.
     """
     if argv is None:  # the process is ours
+        _open_streams()
         sys.meta_path.insert(0, _WithoutPandas())
     parser = Parser(prog="headgate", description="Quotas and throttling for messaging clusters.")
     parser.add_argument("--version", action="version", version=f"headgate {__version__}")
@@ -74,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # who reads has enough
         _print_no_more()
-        return EXIT_ERROR
+        return EXIT_PIPE
     except HeadgateError as error:
         print(f"headgate: {error}", file=sys.stderr)
         return EXIT_TRANSIENT if is_transient(error) else EXIT_ERROR
@@ -88,6 +91,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("headgate: stopped", file=sys.stderr)
         return EXIT_STOPPED
     return status
+
+
+def _open_streams() -> None:
+    """Those that whoever started the process has closed."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  as long as the process
 
 
 def _print_no_more() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headgate.errors import InputError, TransientError
 from headgate.store_errors import is_of_disk, said, unreached
-from headgate.stores import PATIENT, Patience, file_system, is_stored, local_path
+from headgate.stores import AT_FIRST, PATIENT, Patience, file_system, is_stored, local_path, without_file
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -147,10 +147,10 @@ class _Stored(Folder):
 @contextmanager
 def copied(place: str) -> Iterator[str]:
     """A folder or file of a store as a copy on this machine while the block runs, with the times of its files, and
-    whatever is on this machine as it is. Raises InputError for what is not there or cannot be read.
+    whatever is on this machine by its path. Raises InputError for what is not there or cannot be read.
     """
     if not is_stored(place):
-        yield place
+        yield without_file(place)
         return
     with tempfile.TemporaryDirectory(prefix="headgate-") as scratch:
         try:
@@ -169,9 +169,10 @@ def copied(place: str) -> Iterator[str]:
 def _copy(place: str, scratch: Path) -> Path:
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
-    files, root = file_system(place)
+    at_first, root = file_system(place, AT_FIRST)
     target = scratch / root.rpartition("/")[2]
-    found = files.get_file_info(root)
+    found = at_first.get_file_info(root)
+    files, _ = file_system(place)
     listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
     for one in listed:
         if one.is_file:

@@ -197,8 +197,8 @@ def _tree(place: str) -> PurePath:
 @contextmanager
 def claimed(output: str | None) -> Iterator[None]:
     """While the block runs, no other run takes the folder `output`, which is made. Raises InputError where it cannot
-    be made or written to, or another run has it. A run without tables leaves no folder. None, and a folder elsewhere:
-    nothing to do.
+    be made or written to, or another run has it. A run without tables leaves no folder; one that fails leaves the mark
+    of a run that is not through. None, and a folder elsewhere: nothing to do.
     """
     if output is None or (place := local_path(output)) is None:
         yield
@@ -216,11 +216,14 @@ def claimed(output: str | None) -> Iterator[None]:
         raise InputError(
             f"--output: {output} cannot be written: {error.strerror}; {remedy(error, 'give a new or an empty folder')}"
         ) from error
+    is_through = False
     try:
         yield
+        is_through = True
     finally:
         if any(claim.parent.glob("**/_delta_log")):
-            claim.replace(claim.with_name(TRIED))
+            if is_through:
+                claim.replace(claim.with_name(TRIED))
         else:
             claim.unlink(missing_ok=True)
             if is_new:

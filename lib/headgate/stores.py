@@ -46,7 +46,7 @@ class Patience(NamedTuple):
         }
 
 
-PATIENT, _AT_FIRST = Patience(10, 60), Patience(3, 20)
+PATIENT, AT_FIRST = Patience(10, 60), Patience(3, 20)
 BRIEF = Patience(3, 3)
 """For somebody who waits for a page, and for what is tried again soon."""
 BRIEF_IF_SMALL = BRIEF._replace(transfer_s=BRIEF.attempts * BRIEF.answer_s)
@@ -70,11 +70,12 @@ _MISREAD_IN_INPUT = (re.compile("#"), "#")
 
 def local_path(place: str) -> Path | None:
     """The folder on this machine, None for one elsewhere."""
-    local = _without_file(place)
+    local = without_file(place)
     return None if scheme_of(local) else Path(os.path.realpath(local))  # Path.resolve ends at links in a circle
 
 
-def _without_file(place: str) -> str:
+def without_file(place: str) -> str:
+    """The path that an address of a file of this machine has; any other place as it is."""
     return re.sub("^file:(//)?", "", place)
 
 
@@ -137,7 +138,7 @@ def check_reachable(place: str, option: str) -> None:
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     try:
-        files, root = file_system(place, _AT_FIRST)
+        files, root = file_system(place, AT_FIRST)
         # A list of nothing: other than the next request, it is answered with words where it is refused.
         files.get_file_info(pafs.FileSelector(f"{root}/.headgate", allow_not_found=True))
         found = files.get_file_info(root.partition("/")[0])
@@ -177,7 +178,7 @@ def _check_meant(place: str, option: str) -> None:
 
 def _check_path(place: str, option: str) -> None:
     try:
-        Path(_without_file(place)).stat()
+        Path(without_file(place)).stat()
     except OSError as error:
         if error.errno in {errno.ENAMETOOLONG, errno.ELOOP}:
             raise InputError(f"{option}: got {place}: {error.strerror}; correct it") from error

@@ -224,6 +224,11 @@ def test_a_folder_stands_for_its_json_files(tmp_path, vector_file):
         replay([empty])
 
 
+def test_the_command_of_the_readme_replays_all_vectors(capsys):
+    assert main(["conformance", str(Path(__file__).parent / "vectors")]) == 0
+    assert " passed, 0 failed, 0 skipped" in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_kinds_without_an_array_form_are_skipped_with_the_reason(vector_file, monkeypatch):
     monkeypatch.setattr(kernel_adapters, "KERNEL_ADAPTERS", {})
     report = replay([vector_file(BUCKET)], kernel=True)

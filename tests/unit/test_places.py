@@ -6,7 +6,7 @@ import re
 import pytest
 
 from headgate.errors import InputError, StateError
-from headgate.places import RUNNING, check_checkpoint, check_new, check_places, check_writable, claimed, sole_use
+from headgate.places import RUNNING, check_checkpoint, check_new, check_places, check_writable, claimed, sole_use, tried
 from soak import Disk
 
 
@@ -69,6 +69,19 @@ def test_the_mark_of_a_run_is_in_its_output_however_that_is_written(tmp_path, mo
     with claimed(f"file://{tmp_path}/out"):
         assert [RUNNING] == [file.name for file in (tmp_path / "out").iterdir()]
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_run_that_fails_leaves_the_mark_of_one_that_is_not_through(tmp_path):
+    output = tmp_path / "out"
+
+    def fail():
+        with claimed(str(output)):
+            (output / "marks" / "_delta_log").mkdir(parents=True)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert tried(str(output)) == RUNNING
 
 
 def test_the_name_of_a_topic_is_no_folder():

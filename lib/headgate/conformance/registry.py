@@ -11,6 +11,7 @@ from headgate.conformance.adapters import (
     buckets,
     cache_parts,
     cache_trace,
+    clusters,
     connections,
     dispatch,
     protocol_broker,
@@ -59,6 +60,10 @@ KINDS: dict[str, VectorKind] = {
     "usage_map": VectorKind(replay_call, quota_reports.usage_map),
     "resolve_group": VectorKind(replay_call, quota_admin.resolve_group),
     "admin": VectorKind(replay_call, quota_admin.admin),
+    "level": VectorKind(replay_call, clusters.level_of),
+    "demand": VectorKind(replay_call, clusters.demand_of),
+    "push": VectorKind(replay_call, clusters.push_of),
+    "bursts": VectorKind(replay_call, clusters.quota_of),
     **_emitting(
         {
             "broker": protocol_broker.BrokerAdapter,

@@ -4,13 +4,12 @@ import re
 import sys
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
 from headgate.errors import TableError
 from headgate.report.screen import plain
-from headgate.report.tables_command import elsewhere, found_tables, listed
+from headgate.report.tables_command import elsewhere, found_tables, listed, opened
 from headgate.tables import query as delta_query
 
 SHOWN_ROWS = 1000
@@ -40,7 +39,7 @@ def query(output: str, sql: str) -> pa.Table:
             "VALUES, FROM, DESCRIBE or EXPLAIN, behind comments of the form -- if any, or is SHOW TABLES"
         )
     found = found_tables(output)
-    tables = {name: DeltaTable(f"{output}/{name}") for name in found}
+    tables = {name: opened(f"{output}/{name}") for name in found}
     try:
         return delta_query.query(sql, tables)
     except Exception as error:  # delta_query raises no other

@@ -9,9 +9,9 @@ from deltalake.exceptions import DeltaError
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY
 from headgate.quota.tables.topic_tables import BROKERS, folders_of
-from headgate.store_errors import said
 from headgate.stores import is_there
 from headgate.tables import query as delta_query
+from headgate.why.tables import unreadable
 
 COLUMNS = pa.schema([("table", pa.string()), ("rows", pa.int64()), ("first", pa.string()), ("last", pa.string())])
 _TIMES = ("event_time", "second", "effective_time", "written_at")
@@ -27,6 +27,14 @@ def found_tables(output: str) -> list[str]:
     return found
 
 
+def opened(place: str) -> DeltaTable:
+    """The table there. Raises TableError where it cannot be read."""
+    try:
+        return DeltaTable(place)
+    except (DeltaError, OSError) as error:
+        raise unreadable(place, error) from error
+
+
 def elsewhere(output: str) -> str:
     """Where jobs of one broker have their own tables, if there are any."""
     parts = folders_of(f"{output}/{BROKERS}")
@@ -40,12 +48,12 @@ def listed(output: str) -> pa.Table:
 
 def _rows(output: str) -> Iterator[dict[str, object]]:
     for name in found_tables(output):
+        table = opened(f"{output}/{name}")
         try:
-            table = DeltaTable(f"{output}/{name}")
             times = "".join(f", {end}({time}) AS {name}" for time in _time(table) for end, name in _ENDS)
             (row,) = delta_query.query(f"SELECT count(*) AS rows{times} FROM t", {"t": table}).to_pylist()  # noqa: S608
-        except (DeltaError, OSError) as error:
-            raise TableError(f"the table {output}/{name} cannot be read: {said(error)}") from error
+        except Exception as error:  # a query raises any
+            raise unreadable(f"{output}/{name}", error) from error
         yield {
             "table": name,
             "rows": row["rows"],

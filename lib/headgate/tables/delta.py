@@ -146,7 +146,7 @@ class Tables:
         except (DeltaError, OSError) as error:
             raise TableError(
                 f"rows cannot be appended to the table {self._tables[name].table.table_uri}: "
-                f"{said(error)}; see to it that it can be written{more}"
+                f"{said(error)}; {remedy(error, 'see to it that it can be written')}{more}"
             ) from error
 
     def _append(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None) -> bool:

@@ -1,8 +1,10 @@
 """The sql command: a query over the tables of an output folder, without Spark."""
 
 import re
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -67,6 +69,36 @@ def test_tables_in_folders_below_are_named_and_a_run_that_was_killed_is_told_of(
     (output / RUNNING).touch()
     main([*arguments[:at], str(output / "new"), *arguments[at:]])
     assert f"warning: a run writes to {output / 'new'}, or was killed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["tables"], ["sql", "SELECT 1"]])
+@pytest.mark.parametrize("left", [None, "garbage"])
+def test_a_damaged_log_is_told_of_in_a_line(output, capsys, arguments, left):
+    for entry in Path(output, "dead_letters", "_delta_log").iterdir():
+        entry.unlink()
+    if left is not None:
+        Path(output, "dead_letters", "_delta_log", f"{0:020}.json").write_text(left)
+    command, *sql_ = arguments
+    assert 2 == main([command, output, *sql_])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"the table {output}/dead_letters cannot be read: " in line
+
+
+def test_rows_that_are_gone_are_told_of_in_a_line(tmp_path, capsys):
+    rows = pa.Table.from_pylist([{"event_time": datetime(2026, 3, 1, tzinfo=UTC)}], TOPIC_USAGE)
+    Tables(tmp_path, {"topic_usage": TOPIC_USAGE}).append("topic_usage", rows, "query", 0)
+    for file in (tmp_path / "topic_usage").glob("*.parquet"):
+        file.unlink()
+    assert 2 == main(["tables", str(tmp_path)])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"the table {tmp_path}/topic_usage cannot be read: " in line
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-"])
+def test_a_command_runs_where_a_stream_is_closed(output, closed):
+    command = f"{sys.executable} -m headgate sql {output} 'SELECT 1' {closed}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stderr)
 
 
 def test_a_table_with_a_topic_has_its_tenant_and_namespace(tmp_path):

@@ -205,6 +205,18 @@ def tried(tmp_path, name, text, *more, **broker):
     return main(["try", str(tmp_path / name), "--conf-dir", str(write_conf(tmp_path / "conf", **broker)), *more])
 
 
+@pytest.mark.usefixtures("no_store")
+def test_a_trace_on_a_store_that_is_away_is_given_up_on_soon(capsys):
+    assert main(["try", "s3a://b/t.json"]) == 1
+    assert capsys.readouterr().err.startswith("headgate: s3a://b/t.json cannot be reached: ")
+
+
+def test_a_trace_may_be_an_address_of_this_machine(tmp_path, capsys):
+    file = write_trace(tmp_path / "t.json", publishes())
+    assert main(["try", f"file://{file}", "--conf-dir", str(write_conf(tmp_path / "conf"))]) == 0
+    assert "Throttled tenants" in capsys.readouterr().out
+
+
 def test_an_empty_trace_is_named_and_is_no_success(tmp_path, capsys):
     assert tried(tmp_path, "t.json", "") == 2
     assert capsys.readouterr().out.endswith(f"Nothing was tried: there is no row in {tmp_path}/t.json.\n")
