@@ -42,8 +42,10 @@ class Store:
         return pafs.S3FileSystem(endpoint_override=self.endpoint, allow_bucket_creation=True, **keys)
 
     def put(self, folder: Path, name: str) -> str:
-        """The address of a copy of a folder."""
-        pafs.copy_files(str(folder), f"{BUCKET}/{name}", destination_filesystem=self.files, use_threads=False)
+        """The address of a copy of a folder. Its files come one after the other by name: input goes by their times."""
+        for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+            with self.files.open_output_stream(f"{BUCKET}/{name}/{file.relative_to(folder).as_posix()}") as sink:
+                sink.write(file.read_bytes())
         return self.address(name)
 
     def get(self, name: str, folder: Path) -> Path:
