@@ -192,10 +192,14 @@ def _java_mb(pid: int) -> tuple[float, float, float]:
     """
     commands = ("GC.run", "System.trim_native_heap", "GC.heap_info", "Compiler.codecache")
     words = ["jcmd", str(pid), "\n".join(commands)]
-    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    (total_kb, used_kb), *_ = re.findall(r"heap +total (\d+)K, used (\d+)K", told)
-    compiled_kb = sum(map(int, re.findall(r"^CodeHeap.* used=(\d+)Kb", told, re.MULTILINE)))
-    return int(total_kb) / 2**10, int(used_kb) / 2**10, compiled_kb / 2**10
+    return parsed_mb(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+
+
+def parsed_mb(told: str) -> tuple[float, float, float]:
+    """The same of what Java tells, whichever collector and compiler it has."""
+    parts = re.findall(r" total (\d+)K, used (\d+)K", told)
+    compiled_kb = sum(map(int, re.findall(r"^Code(?:Heap|Cache)\b.* used=(\d+)Kb", told, re.MULTILINE)))
+    return *(sum(map(int, of_all)) / 2**10 for of_all in zip(*parts, strict=True)), compiled_kb / 2**10
 
 
 def _resident_mb(pid: int) -> float:

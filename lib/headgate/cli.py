@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 EXIT_TRANSIENT, EXIT_ERROR = 1, 2
 """Transient: an object store does not answer, or a disk is full or read-only, so another start may do."""
 EXIT_PIPE = 1
-"""As of what rich prints."""
+"""rich has the same status for it."""
 EXIT_STOPPED = 130
 """Of a process that Ctrl-C ended before it had anything to show."""
 
@@ -94,10 +94,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Those that whoever started the process has closed."""
+    """Streams that were closed before the start are empty, here and in what is started from here."""
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  as long as the process
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123  for as long as the process lives
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 def _print_no_more() -> None:
@@ -112,7 +114,10 @@ def _look_at(output: str) -> None:
     check_reachable(output, "the output")
     check_tables_here(output)
     if tried(output) == RUNNING:
-        print(f"headgate: warning: a run writes to {output}, or was killed: tables are not whole", file=sys.stderr)
+        print(
+            f"headgate: warning: a run writes to {output}, or it failed or was killed: its tables are not whole",
+            file=sys.stderr,
+        )
 
 
 def add_try(subcommands: "Subcommands") -> None:

@@ -107,7 +107,7 @@ def check_new(output: str, option: str = "--output") -> None:
         if place.exists() and not place.is_dir():
             raise InputError(f"{option}: {output} is a file; {allowed}")
         if place.is_dir() and any(place.iterdir()):
-            left = " (a run writes there, or was killed)" if tried(output) == RUNNING else ""
+            left = " (a run writes there, failed or was killed)" if tried(output) == RUNNING else ""
             raise InputError(f"{option}: {output} is there and not empty{left}; {allowed}")
     except OSError as error:
         raise InputError(f"{option}: {output} cannot be read: {error.strerror}; {allowed}") from error

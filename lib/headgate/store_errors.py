@@ -4,7 +4,7 @@ import errno
 import re
 from collections.abc import Callable
 
-from headgate.errors import AwayError, HeadgateError, InputError, TransientError
+from headgate.errors import AwayError, HeadgateError, InputError, TableError, TransientError
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]*)</Message>)?", re.DOTALL)
@@ -33,6 +33,14 @@ def unreached(what: str, error: Exception) -> InputError:
     """What to raise from an error of a library: AwayError where it says that a store does not answer."""
     kind = AwayError if is_away(error) else InputError
     return kind(f"{what} cannot be reached: {said(error)}; {_REMEDY}")
+
+
+def unreadable(place: str, error: Exception) -> TableError:
+    """What to raise where a table cannot be read."""
+    otherwise = (
+        "it may be damaged, or of another version of headgate; see to it that its files are there and can be read"
+    )
+    return TableError(f"the table {place} cannot be read: {said(error)}; {remedy(error, otherwise)}")
 
 
 def is_away(error: BaseException) -> bool:

@@ -156,7 +156,8 @@ def _check_meant(place: str, option: str) -> None:
     """Raise InputError for what is no path to one of those who read it, and no address of a store."""
     if not place.strip() or any(category(character) in {"Cc", "Cs"} for character in place):
         raise InputError(
-            f"{option}: got {place!r}; allowed is a path or an address without control characters; correct it"
+            f"{option}: got {place!r}; allowed is a path or an address in UTF-8 and without control characters; "
+            "correct it"
         )
     scheme, colon, rest = place.partition(":")
     scheme = scheme.lower()
@@ -167,7 +168,7 @@ def _check_meant(place: str, option: str) -> None:
         )
     if colon and not is_stored(place) and (known := _OF_OTHERS.get(scheme, scheme)) in SCHEMES:
         raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {known}://{rest}")
-    if scheme == "file" and not re.match("file:/(//)?(?!/)", place):
+    if colon and scheme == "file" and not re.match("file:/(//)?(?!/)", place):
         path = re.sub("^/+", "/", rest) or "PATH"
         raise InputError(f"{option}: got {place}; allowed is file:/// with a whole path; give {path}, or file:///PATH")
     if not is_stored(place):

@@ -247,7 +247,7 @@ def test_an_address_without_its_slashes_is_no_folder():
 
 def test_an_output_without_a_name_is_refused():
     """To delta-rs it is the root of the disk."""
-    with pytest.raises(InputError, match=r"^--output: got ''; allowed is a path or an address without c"):
+    with pytest.raises(InputError, match=r"^--output: got ''; allowed is a path or an address in UTF-8 "):
         check_reachable("", "--output")
 
 
@@ -255,7 +255,7 @@ def test_an_output_without_a_name_is_refused():
     ("place", "words"),
     [
         ("a\nb", "without control characters"),
-        ("a\udcff", "without control characters"),
+        ("a\udcff", "in UTF-8 and without control characters"),
         ("file:out", "allowed is file:/// with a whole path; give out, or file:///PATH"),
         ("file://out", "give /out, or file:///PATH"),
         ("file:", "give PATH, or file:///PATH"),
@@ -273,7 +273,7 @@ def test_a_path_that_libraries_read_in_ways_of_their_own_or_not_at_all_is_refuse
         check_reachable(place, "--output")
 
 
-@pytest.mark.parametrize("place", ["file:/", "file:///", "file:/tmp/out", "file:///tmp/out", "設定　一"])
+@pytest.mark.parametrize("place", ["file:/", "file:///", "file:/tmp/out", "file:///tmp/out", "設定　一", "file"])
 def test_a_path_that_all_libraries_read_alike_may_be_given(place):
     check_reachable(place, "--output")
 

@@ -9,9 +9,9 @@ from deltalake.exceptions import DeltaError
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY
 from headgate.quota.tables.topic_tables import BROKERS, folders_of
+from headgate.store_errors import unreadable
 from headgate.stores import is_there
 from headgate.tables import query as delta_query
-from headgate.why.tables import unreadable
 
 COLUMNS = pa.schema([("table", pa.string()), ("rows", pa.int64()), ("first", pa.string()), ("last", pa.string())])
 _TIMES = ("event_time", "second", "effective_time", "written_at")

@@ -12,7 +12,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.store_errors import remedy, said
+from headgate.store_errors import remedy, said, unreadable
 from headgate.stores import Patience
 from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, short_log
 from headgate.tables.retention import RULES, Kept
@@ -120,8 +120,7 @@ class Tables:
         try:
             yield
         except Exception as error:
-            uri, why = self._tables[name].table.table_uri, said(error)
-            raise TableError(f"the table {uri} cannot be read: {why}; see to it that it is there") from error
+            raise unreadable(self._tables[name].table.table_uri, error) from error
 
     def append_to(self, name: str, rows: pa.Table, version: int) -> bool:
         """Append to the table as of a version; False, and nothing is written, if somebody wrote since.

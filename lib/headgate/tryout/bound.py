@@ -1,14 +1,13 @@
 """What `--recommend` asks for: how many publishes may wait, and how long. Nothing heavy is imported here."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from headgate.conf import Conf
 from headgate.errors import InputError
 from headgate.places import check_new
+from headgate.stores import local_path
 
 MOST_PERCENT = 1.0
 WAIT_MS = 1000
@@ -36,8 +35,8 @@ def check_recommend(options: argparse.Namespace, folders: Sequence[str], confs: 
             raise InputError(f"--{given[0].replace('_', '-')}: needs --recommend DIR, for which it says what will do")
         return
     mistakes = [*_in_the_way(options, folders), *_of_bound(bound_of(options), confs)]
-    target = Path(os.path.realpath(options.recommend))
-    if any(target.is_relative_to(os.path.realpath(folder)) for folder in folders):
+    target = local_path(options.recommend)
+    if target is not None and any(target.is_relative_to(one) for one in map(local_path, folders) if one is not None):
         mistakes.append(
             f"--recommend: got {options.recommend}, inside the conf folder; allowed: a new folder elsewhere"
         )

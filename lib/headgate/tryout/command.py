@@ -6,7 +6,7 @@ from threading import Event
 
 from headgate.errors import ConfError, InputError, Mistakes
 from headgate.folders import copied
-from headgate.places import check_new, claimed
+from headgate.places import check_new
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files
 from headgate.tryout.bound import bound_of, check_recommend
@@ -36,15 +36,14 @@ def _run(options: argparse.Namespace) -> int:
         from headgate.tryout.recommend_session import recommend_limits  # noqa: PLC0415  as below
 
         return recommend_limits(source, folders[0], options.recommend, bound_of(options), found)
-    with claimed(options.output):
-        from headgate.tryout.session import Session, ended_by_signals  # noqa: PLC0415  numba, pyarrow: half a second
+    from headgate.tryout.session import Session, ended_by_signals  # noqa: PLC0415  numba, pyarrow: half a second
 
-        stop = Event()
-        with Session(source, folders, options.output, options.traffic, stop) as session:
-            if not isinstance(found.confs, ConfError):
-                session.load_rules(found.confs)  # compiling is broken off by Ctrl-C, a run ends with its batch
-            with ended_by_signals(stop):
-                return session.run(found) if watched is None else session.watch(found, watched)
+    stop = Event()
+    with Session(source, folders, options.output, options.traffic, stop) as session:
+        if not isinstance(found.confs, ConfError):
+            session.load_rules(found.confs)  # compiling is broken off by Ctrl-C, a run ends with its batch
+        with ended_by_signals(stop):
+            return session.run(found) if watched is None else session.watch(found, watched)
 
 
 def _checked(options: argparse.Namespace, folders: Sequence[str]) -> tuple[Loaded, Source | None]:

@@ -16,6 +16,7 @@ from headgate.engines.compiling import compiling_told
 from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.engines.stops import STOPPED, WRONG
 from headgate.errors import AwayError, ConfError, HeadgateError
+from headgate.places import claimed
 from headgate.report.screen import terminal_console
 from headgate.report.try_screen import TryScreen, is_mostly_bad, output_of
 from headgate.rows.listing import STDIN
@@ -83,7 +84,8 @@ class Session:
         confs = right(found)
         self._warn(confs)
         self._keys = found.keys
-        self._trials = trials = self._tried(confs)
+        with claimed(self._output):
+            self._trials = trials = self._tried(confs)
         if not any(trial.rows for trial in trials) and _is_whole(confs, trials):
             self._screen.in_vain(trials[0], self._trace.files, self._output)
             return WRONG

@@ -15,7 +15,7 @@ from headgate.core.numbers import SECOND_NS
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import BROKERS, topic_tables
 from headgate.quota.usage.topic_query import SECOND_US
-from headgate.store_errors import said
+from headgate.store_errors import unreadable
 from headgate.stores import Patience
 from headgate.tables.query import query, text, times_of
 from headgate.why.answer import Window
@@ -143,14 +143,6 @@ class OutputTables:
         except Exception as error:  # query raises no other
             places = [of[0].location if len(of) == 1 else f"{self.output}/{name}" for name, of in parts.items()]
             raise unreadable(" or ".join(places), error) from error
-
-
-def unreadable(place: str, error: Exception) -> TableError:
-    """What to raise where a table cannot be read."""
-    return TableError(
-        f"the table {place} cannot be read: {said(error)}; it may be damaged, or of another version of headgate; "
-        "see to it that its files are there and can be read"
-    )
 
 
 def listed(values: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """The sql command: a query over the tables of an output folder, without Spark."""
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from headgate import cli
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cli import main
 from headgate.errors import TableError
@@ -68,7 +70,7 @@ def test_tables_in_folders_below_are_named_and_a_run_that_was_killed_is_told_of(
     )
     (output / RUNNING).touch()
     main([*arguments[:at], str(output / "new"), *arguments[at:]])
-    assert f"warning: a run writes to {output / 'new'}, or was killed" in capsys.readouterr().err
+    assert f"warning: a run writes to {output / 'new'}, or it failed or was killed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["tables"], ["sql", "SELECT 1"]])
@@ -99,6 +101,13 @@ def test_a_command_runs_where_a_stream_is_closed(output, closed):
     command = f"{sys.executable} -m headgate sql {output} 'SELECT 1' {closed}"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_a_stream_that_was_closed_is_there_for_a_job_that_is_started_instead(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    cli._open_streams()
+    with sys.stdin as stream:
+        assert (True, "") == (os.get_inheritable(stream.fileno()), stream.read())
 
 
 def test_a_table_with_a_topic_has_its_tenant_and_namespace(tmp_path):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from headgate import places
+from headgate import folders, places
 from headgate.cli import main
 from headgate.cluster.schemas import COUNTERS
 from headgate.errors import HeadgateError, InputError, TransientError
@@ -19,6 +19,7 @@ from headgate.places import RUNNING, TRIED, check_new, claimed
 from headgate.report.sql import query
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
+from headgate.stores import AT_FIRST, PATIENT, file_system
 from headgate.tryout import inputs
 from headgate.tryout.command import run
 from headgate.tryout.inputs import check_patience
@@ -155,11 +156,12 @@ def test_what_does_not_go_with_a_recommendation_is_refused_in_words(tmp_path, gi
         assert part in str(refused.value)
 
 
-def test_a_recommendation_is_for_one_conf_folder_and_goes_elsewhere(tmp_path):
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_recommendation_is_for_one_conf_folder_and_goes_elsewhere(tmp_path, scheme):
     (tmp_path / "t.json").touch()
     one, other = (str(write_conf(tmp_path / name)) for name in ("one", "other"))
     with pytest.raises(HeadgateError) as refused:
-        run(options(path=str(tmp_path / "t.json"), conf_dir=[one, other], recommend=f"{one}/new"))
+        run(options(path=str(tmp_path / "t.json"), conf_dir=[one, other], recommend=f"{scheme}{one}/new"))
     assert "--conf-dir: got 2 with --recommend" in str(refused.value)
     assert "inside the conf folder" in str(refused.value)
 
@@ -199,6 +201,13 @@ def test_a_reader_who_has_enough_ends_it_without_a_word(tmp_path):
     assert (done.stdout, told) == ("", [])
 
 
+def test_tables_are_whole_where_the_reader_of_the_screen_has_enough(tmp_path):
+    file, folder = write_trace(tmp_path / "t.json", publishes()), write_conf(tmp_path / "conf")
+    command = f"{sys.executable} -m headgate try {file} --conf-dir {folder} --output {tmp_path}/out | true"
+    subprocess.run(command, shell=True, capture_output=True, check=False)
+    assert places.tried(str(tmp_path / "out")) == TRIED
+
+
 def tried(tmp_path, name, text, *more, **broker):
     """The status of headgate try over one file."""
     (tmp_path / name).write_text(text)
@@ -206,8 +215,16 @@ def tried(tmp_path, name, text, *more, **broker):
 
 
 @pytest.mark.usefixtures("no_store")
-def test_a_trace_on_a_store_that_is_away_is_given_up_on_soon(capsys):
+def test_a_trace_on_a_store_that_is_away_is_given_up_on_soon(capsys, monkeypatch):
+    waited = []
+
+    def watched(place, patience=PATIENT):
+        waited.append(patience)
+        return file_system(place, patience)
+
+    monkeypatch.setattr(folders, "file_system", watched)
     assert main(["try", "s3a://b/t.json"]) == 1
+    assert waited == [AT_FIRST]
     assert capsys.readouterr().err.startswith("headgate: s3a://b/t.json cannot be reached: ")
 
 

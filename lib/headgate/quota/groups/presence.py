@@ -8,9 +8,8 @@ from deltalake import DeltaTable
 from headgate.core.quota.admin.api import Presence
 from headgate.core.quota.attachments import Attachments
 from headgate.core.topic_names import SCHEMES, is_path_name, topic_of
-from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import topic_tables
-from headgate.store_errors import said
+from headgate.store_errors import unreadable
 from headgate.stores import Patience
 from headgate.tables.query import query
 
@@ -54,7 +53,7 @@ def _has_rows(location: str, sql: str, patience: Patience | None) -> bool:
     try:
         return len(query(sql, {"t": DeltaTable(location, storage_options=patience and patience.of_delta)})) > 0
     except Exception as error:  # query raises no other
-        raise TableError(f"the table {location} cannot be read: {said(error)}; see to it that it can be") from error
+        raise unreadable(location, error) from error
 
 
 def presence_of(output: str | PurePath, attachments: Attachments, patience: Patience | None = None) -> Presence:

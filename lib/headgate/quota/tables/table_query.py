@@ -4,9 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.errors import TableError
 from headgate.quota.tables.delta import Table
-from headgate.store_errors import said
+from headgate.store_errors import unreadable
 from headgate.tables.query import query
 
 
@@ -21,7 +20,4 @@ def arrow_of(table: Table, sql: str) -> pa.Table:
     try:
         return query(sql, {"t": table.delta})
     except Exception as error:  # query raises no other
-        raise TableError(
-            f"the table {table.location} cannot be read: {said(error)}; see to it that its files are there and can "
-            "be read"
-        ) from error
+        raise unreadable(table.location, error) from error

@@ -7,7 +7,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from headgate.errors import TableError
-from headgate.store_errors import said
+from headgate.store_errors import remedy, said, unreadable
 from headgate.stores import PATIENT, Patience, file_system
 
 _NAME = "topic_usage"
@@ -34,7 +34,7 @@ def is_table(place: str, patience: Patience | None = None) -> bool:
     try:
         return bool(DeltaTable.is_deltatable(place, patience and patience.of_delta))
     except OSError as error:
-        raise _unreadable(f"the table {place}", error, "correct the place") from error
+        raise unreadable(place, error) from error
 
 
 def folders_of(folder: str, patience: Patience = PATIENT) -> list[str]:
@@ -43,9 +43,6 @@ def folders_of(folder: str, patience: Patience = PATIENT) -> list[str]:
         files, root = file_system(folder, patience)
         found = files.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     except (OSError, ValueError) as error:
-        raise _unreadable(f"the folder {folder}", error, "correct the output") from error
+        otherwise = "correct the output, or see to it that it can be read"
+        raise TableError(f"the folder {folder} cannot be read: {said(error)}; {remedy(error, otherwise)}") from error
     return sorted(f"{folder}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)
-
-
-def _unreadable(what: str, error: Exception, correct: str) -> TableError:
-    return TableError(f"{what} cannot be read: {said(error)}; {correct}, or see to it that it can be read")
