@@ -1,11 +1,11 @@
 """The conf folders of a replay: read together, all that is wrong told at once, each with a name."""
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import PurePath
 
 from headgate.conf import Conf, check_streaming, load_conf
 from headgate.errors import ConfError
+from headgate.stores import local_path
 
 
 def load_folders(folders: Sequence[str], *, strict: bool = False) -> dict[str, Conf]:
@@ -19,7 +19,7 @@ def load_folders(folders: Sequence[str], *, strict: bool = False) -> dict[str, C
     warnings: list[str] = []
     places: dict[str, str] = {}
     for folder in folders:
-        name = Path(os.path.realpath(folder)).name
+        name = (local_path(folder) or PurePath(folder)).name
         if name in places:
             mistakes.append(
                 f"--conf-dir {folder}: got the name {name} a second time ({places[name]} has it); allowed: folders of "
