@@ -3,7 +3,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow.columns import ints
+from headgate.arrow.columns import ints, sums_by
 from headgate.core.kernels.columns import NO_VALUE, Ints, Records
 from headgate.core.kernels.links import chain, positions
 from headgate.core.kernels.publish.publish_domain import plan_all, run
@@ -52,6 +52,7 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)
     _from_arrays(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARK_ROWS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
+    marks = np.repeat(marks, marks["count"])
     result = Result(
         mark_at_ns=marks["at_ns"].copy(),
         mark_limiter=marks["limiter"].copy(),
@@ -118,6 +119,7 @@ def _to_arrays(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
     chain(domain.entry_limiter, arrays.entries, arrays.limiters)
     chain(domain.withheld["producer"], arrays.withheld, arrays.withheld_by)
     arrays.entries["producer"][:kept] = domain.entry_producer
+    arrays.entries["count"][:kept] = domain.entry_count
     arrays.entries["topic"][:kept] = step.producer_topic[domain.entry_producer]
     for name in WITHHELD_FIELDS[1:]:
         arrays.withheld[name][:withheld] = domain.withheld[name]
@@ -148,7 +150,7 @@ def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: St
     if tells:
         limiters["cause"], limiters["held_ns"] = domain.limiters["cause"], domain.limiters["held_ns"]
     limiters["keeps_debt"], limiters["second"] = _keeps_debt(domain), NO_VALUE
-    limiters["waiting"] = np.bincount(step.producer_topic[domain.entry_producer], minlength=len(limiters))
+    limiters["waiting"] = sums_by(domain.entry_count, step.producer_topic[domain.entry_producer], len(limiters))
     topic = domain.usage["topic"]
     limiters["second"][topic], limiters["since_ns"][topic] = domain.usage["second"], domain.usage["since_ns"]
     for column, name in enumerate(COUNT_FIELDS):
@@ -158,7 +160,7 @@ def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: St
 def _from_arrays(domain: DomainState, arrays: DomainArrays) -> None:
     domain.limiters = columns_of(arrays, domain.limiters)
     rows, domain.entry_limiter = positions(arrays.entries, arrays.limiters)
-    domain.entry_producer = arrays.entries["producer"][rows]
+    domain.entry_producer, domain.entry_count = arrays.entries["producer"][rows], arrays.entries["count"][rows]
     rows, producer = positions(arrays.withheld, arrays.withheld_by)
     domain.withheld = {"producer": producer} | {name: arrays.withheld[name][rows] for name in WITHHELD_FIELDS[1:]}
     limiters = arrays.limiters

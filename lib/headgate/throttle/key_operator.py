@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +24,6 @@ from headgate.throttle.limits.changes import (
 )
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.ordering import Gathered, by_broker
-from headgate.throttle.registration import waiting_producers
 from headgate.throttle.schemas import PROGRESS, TRAFFIC
 from headgate.throttle.state import VERSION, BrokerClock, DomainState, KeyState, decode_state, encode_state
 from headgate.throttle.step import advance, moved
@@ -239,8 +239,8 @@ def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, 
     return _heard(key, domain.broker, domain.clock) | {
         "rows": rows,
         "late": late,
-        "waiting": len(domain.entry_limiter) + len(domain.dispatch.subscription_due_ns),
-        "producers": waiting_producers(domain),
+        "waiting": int(domain.entry_count.sum()) + len(domain.dispatch.subscription_due_ns),
+        "producers": len(np.unique(domain.entry_producer)),
         "subscriptions": len(domain.dispatch.subscription_due_ns),
         "is_open": domain.is_open,
     }

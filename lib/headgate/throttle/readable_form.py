@@ -62,13 +62,14 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
         objects.limiters.append(limiter)
     if objects.tells:
         objects.group_waits.open = open_waits(domain.limiters)
-    for position, producer in zip(domain.entry_limiter.tolist(), domain.entry_producer.tolist(), strict=True):
+    entries = (domain.entry_limiter, domain.entry_producer, domain.entry_count)
+    for position, producer, count in zip(*(column.tolist() for column in entries), strict=True):
         topic = int(step.producer_topic[producer])
         made = objects.limiters[position].made
         if made is not None:
-            made.queue.append((producer, topic))
-        objects.waits[producer] = objects.waits.get(producer, 0) + 1
-        objects.usage.setdefault(topic, TopicUsage()).waiting += 1
+            made.queue.append((producer, topic, count))
+        objects.waits[producer] = objects.waits.get(producer, 0) + count
+        objects.usage.setdefault(topic, TopicUsage()).waiting += count
     for row in zip(*(domain.withheld[name].tolist() for name in WITHHELD_FIELDS), strict=True):
         producer, at_ns, topic, messages, bytes_, seq = row
         event = Publish(at_ns, topic, producer, messages, bytes_, seq)
@@ -91,7 +92,7 @@ def _fill(limiter: PublishLimiter, domain: DomainState, position: int) -> None:
 
 def _from_arrays(domain: DomainState, objects: PublishDomain) -> None:
     arrays = {name: values.copy() for name, values in domain.limiters.items()}
-    entries: list[tuple[int, int]] = []
+    entries: list[tuple[int, int, int]] = []
     for position, limiter in enumerate(objects.limiters):
         arrays["rate"][position] = limiter.rates
         arrays["initialised"][position] = limiter.made is not None
@@ -101,10 +102,10 @@ def _from_arrays(domain: DomainState, objects: PublishDomain) -> None:
             write_bucket(bucket, arrays, (position, kind))
         drain_ns = limiter.made.next_drain_ns
         arrays["next_drain_ns"][position] = NO_VALUE if drain_ns is None else drain_ns
-        entries += [(position, producer) for producer, _ in limiter.made.queue]
+        entries += [(position, producer, count) for producer, _, count in limiter.made.queue]
     write_waits(objects.group_waits.open, arrays)
     domain.limiters = arrays
-    domain.entry_limiter, domain.entry_producer = columns(entries, 2)
+    domain.entry_limiter, domain.entry_producer, domain.entry_count = columns(entries, 3)
     withheld = [
         (producer, event.at_ns, event.topic, event.messages, event.bytes, event.seq)
         for producer, held in sorted(objects.withheld.items())

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.columns import distinct, encoded, no_ints, places, whole
+from headgate.arrow.columns import distinct, encoded, no_ints, places, sums_by, whole
 from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
 from headgate.core.kernels.publish.types import NO_GROUP, UNRESOLVED
 from headgate.throttle.keys import BROKER_KEY, are_groups
@@ -116,7 +116,7 @@ class Producers(NamedTuple):
 
 
 def producers(domain: DomainState, events: pa.Table, topic: Ints, *, offered: bool) -> Producers:
-    """In admitted traffic every event counts as a producer of its own: producers have no state but queue entries."""
+    """In admitted traffic every event counts as a producer of its own, until `keep_waiting`: nothing is looked up."""
     kept = len(domain.producer_topic)
     topics = np.concatenate([domain.producer_topic, topic])
     names = pa.concat_arrays([domain.producer_name, whole(events["producer"])])
@@ -133,26 +133,26 @@ def replicators(names: pa.StringArray) -> Flags:
     return is_replicator
 
 
-def waiting_producers(domain: DomainState) -> int:
-    """How many producers wait, each once however many of its publishes and limiters it waits for."""
-    rows = np.flatnonzero(_among(len(domain.producer_topic), domain.entry_producer))
-    columns = (pa.array(domain.producer_topic), domain.producer_name, domain.producer_connection)
-    waiting = pa.table(columns, ["topic", "producer", "connection"]).take(pa.array(rows))
-    return len(waiting.group_by(waiting.column_names, use_threads=False).aggregate([]))
+def keep_waiting(domain: DomainState, known: Producers, *, in_order: bool) -> None:
+    """Keep the producers that still wait, each once, numbered anew in the order in which they were known.
 
-
-def keep_waiting(domain: DomainState, known: Producers) -> None:
-    """Keep the producers that still wait, numbered anew in the order in which they were known."""
-    waits = _among(len(known.topic), domain.entry_producer, domain.withheld["producer"])
-    number = np.cumsum(waits) - 1
-    domain.entry_producer, domain.withheld["producer"] = (
-        number[domain.entry_producer],
-        number[domain.withheld["producer"]],
-    )
-    waiting = np.flatnonzero(waits)
-    domain.producer_topic = known.topic[waiting]
-    domain.producer_name = known.name.take(waiting)
-    domain.producer_connection = known.connection.take(waiting)
+    The entries of a producer in a queue become one with a count, at the place of the first: a limiter whose debt is
+    never paid needs no more space as time goes. in_order: they do not, as wake-ups release parts of a queue.
+    """
+    waiting = np.flatnonzero(_among(len(known.topic), domain.entry_producer, domain.withheld["producer"]))
+    topics, names = known.topic[waiting], known.name.take(waiting)
+    connections = known.connection.take(waiting)
+    rows, codes = distinct(topics, encoded(names)[1], encoded(connections)[1])
+    number = np.empty(len(known.topic), np.int64)
+    number[waiting] = codes
+    domain.producer_topic = topics[rows]
+    domain.producer_name, domain.producer_connection = names.take(rows), connections.take(rows)
+    domain.withheld["producer"] = number[domain.withheld["producer"]]
+    domain.entry_producer = number[domain.entry_producer]
+    if not in_order:
+        rows, codes = distinct(domain.entry_limiter, domain.entry_producer)
+        domain.entry_count = sums_by(domain.entry_count, codes, len(rows))
+        domain.entry_limiter, domain.entry_producer = domain.entry_limiter[rows], domain.entry_producer[rows]
 
 
 def _among(count: int, *places: Ints) -> Flags:

@@ -68,9 +68,11 @@ class DomainState:
     limiters: dict[str, Ints] = field(default_factory=lambda: empty_columns(LIMITER_FIELDS))
     # Of a topic's limiter: the number of the hour of its newest publish.
     hour: Ints = field(default_factory=no_ints)
-    # Queue entries in the order of limiter, then place in its queue.
+    # Queue entries in the order of limiter, then place in its queue; those of one producer may be told together, by
+    # their count.
     entry_limiter: Ints = field(default_factory=no_ints)
     entry_producer: Ints = field(default_factory=no_ints)
+    entry_count: Ints = field(default_factory=no_ints)
     # Producers that wait: topic's limiter, name, connection.
     producer_topic: Ints = field(default_factory=no_ints)
     producer_name: pa.StringArray = field(default_factory=no_strings)
@@ -152,6 +154,8 @@ def _domain_tables(domain: DomainState) -> Iterator[tuple[str, pa.Table]]:
         withheld=domain.withheld,
         usage=usage,
     )
+    if (domain.entry_count != 1).any():
+        yield "entry_counts", pa.table({"count": domain.entry_count})
     if len(domain.known_topics.topic):
         yield "known_topics", domain.known_topics.table
     for name, changes in (("pending", domain.pending), ("limits", domain.in_force.changes())):
@@ -215,6 +219,9 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             domain.hour = hours(table)
         case "entries":
             domain.entry_limiter, domain.entry_producer = numbers(table["limiter"]), numbers(table["producer"])
+            domain.entry_count = np.ones(len(table), np.int64)
+        case "entry_counts":
+            domain.entry_count = numbers(table["count"])
         case "producers":
             domain.producer_topic = numbers(table["topic"])
             domain.producer_name, domain.producer_connection = whole(table["producer"]), whole(table["connection"])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.columns import places
+from headgate.arrow.columns import places, sums_by
 from headgate.core.dispatch.dispatch_domain import PLACES
 from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.numbers import MAX, SECOND_NS
@@ -63,7 +63,7 @@ def state_report(states: Iterable[tuple[int, bytes]]) -> pa.Table:
 
 
 def _of_domain(domain: DomainState) -> pa.Table:
-    waiting = np.bincount(domain.entry_limiter, minlength=len(domain.keys))
+    waiting = sums_by(domain.entry_count, domain.entry_limiter, len(domain.keys))
     next_ns = domain.limiters["next_drain_ns"]
     columns = {
         "waiting": waiting,

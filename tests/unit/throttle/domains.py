@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -125,6 +126,12 @@ class Outcome:
         return [sorted(rows, key=str) for rows in (self.marks, self.usage)]
 
 
+def releases_by_name(marks):
+    """The marks with the releases of a limiter at one instant in the order of names: that of the queue is not kept."""
+    runs = groupby(marks, key=lambda mark: [mark[name] for name in ("at_ns", "scope", "limiter", "action")])
+    return [mark for (*_, action), run in runs for mark in (run if action == "mark" else sorted(run, key=str))]
+
+
 def step_through(batches, rules, form=run_arrays, *, given=(), stored=True):
     """Step one key through batches of blocks, with its state encoded and decoded in between."""
     state, out = KeyState(), []
@@ -178,8 +185,8 @@ def _picture_of_domain(domain):
     names = list(zip(domain.producer_name.to_pylist(), domain.producer_connection.to_pylist(), strict=True))
     producers = [(keys[topic], *name) for topic, name in zip(domain.producer_topic, names, strict=True)]
     queues, withheld = {}, {}
-    for limiter, producer in zip(domain.entry_limiter, domain.entry_producer, strict=True):
-        queues.setdefault(keys[limiter], []).append(producers[producer])
+    for limiter, producer, count in zip(domain.entry_limiter, domain.entry_producer, domain.entry_count, strict=True):
+        queues.setdefault(keys[limiter], []).append((*producers[producer], count))
     for producer, *arrival in zip(*(column.tolist() for column in domain.withheld.values()), strict=True):
         withheld.setdefault(producers[producer], []).append(arrival)
     waiting = {producer[0] for queue in queues.values() for producer in queue}

@@ -36,7 +36,7 @@ def test_what_was_let_in_all_the_same_is_counted_and_marked(form, block):
     outcome = step_through(whole(rows, [*ATTACHED, block], until_us=3 * SECOND_US), Rules(), form)
 
     assert [0, 1] == [mark["seq"] for mark in outcome.marks]
-    assert 2 == len(outcome.state.domains[BROKER].entry_limiter)
+    assert [2] == outcome.state.domains[BROKER].entry_count.tolist()
 
 
 @both_forms

@@ -143,6 +143,7 @@ def full_domain():
         hour=np.array([9, 10]),
         entry_limiter=np.array([0, 1, 1]),
         entry_producer=np.array([0, 1, 0]),
+        entry_count=np.array([1, 3, 1]),
         producer_topic=np.array([0, 0]),
         producer_name=pa.array(["p", "q"]),
         producer_connection=pa.array(["c", "d"]),
@@ -173,10 +174,11 @@ def full_state():
     )
 
 
-def without_hours():
-    """As an earlier headgate stored it, which did not know when there was traffic."""
+def of_earlier():
+    """As an earlier headgate stored it, which did not know when there was traffic, and kept each queue entry."""
     state = full_state()
     domain = state.domains["b1"]
+    domain.entry_count = np.ones(3, np.int64)
     for holder, name in ((domain, "hour"), (domain.dispatch, "topic_hour"), (domain.connection_topics, "hour")):
         setattr(holder, name, np.zeros_like(getattr(holder, name)))
     return state
@@ -184,7 +186,7 @@ def without_hours():
 
 @pytest.mark.parametrize(
     ("state", "stored"),
-    [(without_hours(), STORED.read_bytes()), (full_state(), encode_state(full_state()))],
+    [(of_earlier(), STORED.read_bytes()), (full_state(), encode_state(full_state()))],
     ids=["stored long ago", "now"],
 )
 def test_every_field_comes_back(state, stored):

@@ -110,7 +110,8 @@ class TopicUsage:
 
 @dataclass
 class PublishDomain:
-    """Limiters do not look at one another: what ties topics together is a limiter they share.
+    """Limiters do not look at one another: what ties topics together is a limiter they share. In their queues are
+    producer, topic and how many entries of that producer they stand for (one, as they come).
 
     limiters: by position, in order of registration. broker: position of the broker's limiter. groups: that of the group
     that a topic is charged to, by the topic's; it may change between calls (`leave`). exempt: producers that no group
@@ -238,20 +239,20 @@ class PublishDomain:
         if usage.waiting == 0:
             usage.since_ns = now_ns
         usage.waiting += 1
-        limiter.enqueue((event.producer, event.topic), now_ns)
+        limiter.enqueue((event.producer, event.topic, 1), now_ns)
 
-    def _released(self, position: int, entries: list[tuple[int, int]], now_ns: int) -> None:
+    def _released(self, position: int, entries: list[tuple[int, int, int]], now_ns: int) -> None:
         made = self.limiters[position].made
         if made is not None and not made.queue:
             self.group_waits.end(position, now_ns)
-        for producer, topic in entries:
-            self.marks.append(Mark(now_ns, position, producer, topic, None, marked=False))
-            self.waits[producer] -= 1
+        for producer, topic, count in entries:
+            self.marks += [Mark(now_ns, position, producer, topic, None, marked=False)] * count
+            self.waits[producer] -= count
             usage = self._touch(topic, now_ns)
-            usage.waiting -= 1
+            usage.waiting -= count
             if usage.waiting == 0:
                 usage.counts[THROTTLED_NS] += now_ns - usage.since_ns
-        for producer, _ in entries:
+        for producer, _, _ in entries:
             held = self.withheld.get(producer)
             while held and not self.waits[producer] and not self._hold_blocked(held[0], now_ns):
                 self._admit(held.popleft(), now_ns)

@@ -59,11 +59,13 @@ def touch(domain: DomainArrays, topic: int64, now_ns: int64) -> None:
 
 
 @inner
-def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: int64, seq: int64, action: int) -> None:
+def emit(
+    domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: int64, seq: int64, action: int, count: int64
+) -> None:
     n = domain.used[MARK_ROWS]
     mark = domain.marks[n]
     mark.at_ns, mark.limiter, mark.producer, mark.topic = now_ns, i, producer, topic
-    mark.seq, mark.action = seq, action
+    mark.seq, mark.action, mark.count = seq, action, count
     mark.messages_balance, mark.messages_rate, mark.bytes_balance, mark.bytes_rate = 0, 0, 0, 0
     if action == MARK:
         messages, in_bytes = domain.buckets[i, 0], domain.buckets[i, 1]
@@ -114,11 +116,11 @@ def enqueue(
     limiter, of_topic = domain.limiters[i], domain.limiters[topic]
     if domain.tells and limiter.keeps_debt != 0:
         note_cause(domain, i, causes, now_ns)
-    emit(domain, now_ns, i, producer, topic, seq, MARK)
+    emit(domain, now_ns, i, producer, topic, seq, MARK, int64(1))
     n = domain.used[ENTRIES]
     domain.used[ENTRIES] = n + 1
     entry = domain.entries[n]
-    entry.next, entry.producer, entry.topic = NO_VALUE, producer, topic
+    entry.next, entry.producer, entry.topic, entry.count = NO_VALUE, producer, topic, 1
     domain.waits[producer] += 1
     if of_topic.waiting == 0:
         of_topic.since_ns = now_ns
@@ -139,7 +141,7 @@ def let_go(domain: DomainArrays, i: int64, n: int64, now_ns: int64) -> None:
     domain.waits[entry.producer] -= 1
     touch(domain, entry.topic, now_ns)
     of_topic = domain.limiters[entry.topic]
-    of_topic.waiting -= 1
+    of_topic.waiting -= entry.count
     if of_topic.waiting == 0:
         domain.counts[entry.topic, THROTTLED_NS] += now_ns - of_topic.since_ns
-    emit(domain, now_ns, i, entry.producer, entry.topic, NO_VALUE, UNMARK)
+    emit(domain, now_ns, i, entry.producer, entry.topic, NO_VALUE, UNMARK, entry.count)

@@ -41,16 +41,16 @@ topic's queue entries; since_ns: from when on the time that they wait is not cou
 limiter, NO_GROUP or UNRESOLVED. cause: the dimensions for which a group makes producers wait, as bits, 0 if none waits;
 with TOLD, the wait was told up to `held_ns`, from when on it is not told yet.
 """
-ENTRY = _of_ints("next", "producer", "topic")
-"""A queue entry: the next in the same queue, who waits, its topic's limiter."""
+ENTRY = _of_ints("next", "producer", "topic", "count")
+"""Queue entries of one producer: the next in the same queue, who waits, its topic's limiter, how many they are."""
 WITHHELD = _of_ints("next", "at_ns", "topic", "messages", "bytes", "seq")
 """An arrival withheld in offered traffic, linked per producer."""
 QUEUE = _of_ints("head", "tail")
 MARKED = _of_ints(
-    *("at_ns", "limiter", "producer", "topic", "seq", "action"),
+    *("at_ns", "limiter", "producer", "topic", "seq", "action", "count"),
     *("messages_balance", "messages_rate", "bytes_balance", "bytes_rate"),
 )
-"""A mark or unmark; on unmarks seq is NONE, and of a mark alone there are the limiter's balances and rates."""
+"""A mark, or `count` unmarks; on unmarks seq is NONE. Of a mark alone there are the limiter's balances and rates."""
 DUE = _of_ints("due_ns", "owner")
 """Due work: a drain, whose owner is the limiter, or above those a time-out of a producer."""
 WAIT = _of_ints("limiter", "from_ns", "until_ns", "causes")
