@@ -26,6 +26,8 @@ GOOD_PER_S, MALFORMED_PER_S = 200, 170
 TICK_S = 0.1
 WHOLE_HEAP = "-Xms1g -Xmx1g -XX:+AlwaysPreTouch"
 """Java's heap is resident from the start."""
+GIVEN_BACK = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0", "MALLOC_TRIM_THRESHOLD_": "131072"}
+"""Allocators, delta-rs's own and glibc's, give back at once what is free: kept for later use, it looks as if it grew."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -151,7 +153,7 @@ class Part:
                 return None
             self.starts += 1
             options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {WHOLE_HEAP}"
-            environment = os.environ | {"PYTHONPATH": str(ROOT / "lib"), "SPARK_SUBMIT_OPTS": options}
+            environment = os.environ | GIVEN_BACK | {"PYTHONPATH": str(ROOT / "lib"), "SPARK_SUBMIT_OPTS": options}
             self._process = subprocess.Popen(
                 self.command, cwd=ROOT, env=environment, stdout=screen, stderr=screen, start_new_session=True
             )

@@ -43,12 +43,14 @@ MOST_SLOPE_MB_PER_H, SETTLING_S, SAMPLED_EVERY_S = 1.0, 900, 5
 PATIENCE_S = 900
 SETTINGS = "[operator]\nslots = 2\n[tables]\nkept_hours = 0\n[input.kafka]\nstarting_offsets = 'earliest'\n"
 LIMITS = {"maxPublishRatePerTopicInMessages": 10}
+SPARK = (*SMALL_SPARK, "--conf", "spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB=1")
+"""RocksDB's cache takes half an hour to fill up to its bound, 8 MB a part of the state: less, and it is full at once."""
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts a small disk, and fills it up")
 
 
 def job(name: str, *options: str) -> list[str]:
-    return [str(ROOT / "spark-submit.sh"), *SMALL_SPARK, f"jobs/{name}.py", *options]
+    return [str(ROOT / "spark-submit.sh"), *SPARK, f"jobs/{name}.py", *options]
 
 
 def throttle(topic: str, disk: Path, servers: str, folder: Path, metrics_port: int) -> list[str]:
