@@ -27,7 +27,7 @@ TICK_S = 0.1
 WHOLE_HEAP = "-Xms1g -Xmx1g -XX:+AlwaysPreTouch"
 """Java's heap is resident from the start."""
 GIVEN_BACK = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0", "MALLOC_TRIM_THRESHOLD_": "131072"}
-"""Allocators, delta-rs's own and glibc's, give back at once what is free: kept for later use, it looks as if it grew."""
+"""Allocators, that of delta-rs and glibc's, give back at once what is free: kept, it would look like growth."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
