@@ -44,7 +44,7 @@ PATIENCE_S = 900
 SETTINGS = "[operator]\nslots = 2\n[tables]\nkept_hours = 0\n[input.kafka]\nstarting_offsets = 'earliest'\n"
 LIMITS = {"maxPublishRatePerTopicInMessages": 10}
 SPARK = (*SMALL_SPARK, "--conf", "spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB=1")
-"""RocksDB's cache takes half an hour to reach its bound, 8 MB for each part of the state: a smaller one is soon full."""
+"""RocksDB's cache takes half an hour to reach its bound, 8 MB for each part of the state: this is soon full."""
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts a small disk, and fills it up")
 
