@@ -198,8 +198,9 @@ def _java_mb(pid: int) -> tuple[float, float, float]:
 
 
 def parsed_mb(told: str) -> tuple[float, float, float]:
-    """The same of what Java tells, whichever collector and compiler it has."""
+    """The same of what Java tells, with the serial collector or G1, and whichever compiler."""
     parts = re.findall(r" total (\d+)K, used (\d+)K", told)
+    assert parts, told
     compiled_kb = sum(map(int, re.findall(r"^Code(?:Heap|Cache)\b.* used=(\d+)Kb", told, re.MULTILINE)))
     return *(sum(map(int, of_all)) / 2**10 for of_all in zip(*parts, strict=True)), compiled_kb / 2**10
 

@@ -231,6 +231,15 @@ def test_an_input_that_is_not_there_needs_no_other_credentials(monkeypatch):
         pass
 
 
+def test_a_file_that_is_gone_says_nothing_against_the_store():
+    answer = "404 Not Found: <Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>"
+    gone = OSError(
+        f"Object at location o/t/a.parquet not found: Error performing GET http://127.0.0.1/b in 1ms - {answer}"
+    )
+
+    assert "otherwise" == remedy(gone, "otherwise")
+
+
 def test_a_disk_is_no_store():
     assert "otherwise" == remedy(OSError("Generic LocalFileSystem error: Unable to copy data to file"), "otherwise")
     full = OSError("Could not create local directory: /o/counters\n  ↳ Read-only file system (os error 30)")

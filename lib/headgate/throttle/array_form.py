@@ -52,7 +52,8 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)
     _from_arrays(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARK_ROWS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
-    marks = np.repeat(marks, marks["count"])
+    if (marks["count"] > 1).any():
+        marks = np.repeat(marks, marks["count"])
     result = Result(
         mark_at_ns=marks["at_ns"].copy(),
         mark_limiter=marks["limiter"].copy(),

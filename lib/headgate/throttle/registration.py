@@ -133,26 +133,40 @@ def replicators(names: pa.StringArray) -> Flags:
     return is_replicator
 
 
-def keep_waiting(domain: DomainState, known: Producers, *, in_order: bool) -> None:
-    """Keep the producers that still wait, each once, numbered anew in the order in which they were known.
+def keep_waiting(domain: DomainState, known: Producers, *, offered: bool, quantum: int) -> None:
+    """Keep the producers that still wait, numbered anew in the order in which they were known.
 
-    The entries of a producer in a queue become one with a count, at the place of the first: a limiter whose debt is
-    never paid needs no more space as time goes. in_order: they do not, as wake-ups release parts of a queue.
+    In admitted traffic each is kept once, and without a quantum its entries in a queue become one with a count, at the
+    place of the first: a limiter whose debt is never paid needs no more space with each publish. A wake-up releases all
+    of a queue then, so nothing depends on the order of its entries. In offered traffic there is one of each anyway.
     """
     waiting = np.flatnonzero(_among(len(known.topic), domain.entry_producer, domain.withheld["producer"]))
-    topics, names = known.topic[waiting], known.name.take(waiting)
-    connections = known.connection.take(waiting)
-    rows, codes = distinct(topics, encoded(names)[1], encoded(connections)[1])
     number = np.empty(len(known.topic), np.int64)
-    number[waiting] = codes
-    domain.producer_topic = topics[rows]
-    domain.producer_name, domain.producer_connection = names.take(rows), connections.take(rows)
-    domain.withheld["producer"] = number[domain.withheld["producer"]]
+    number[waiting] = np.arange(len(waiting))
     domain.entry_producer = number[domain.entry_producer]
-    if not in_order:
-        rows, codes = distinct(domain.entry_limiter, domain.entry_producer)
-        domain.entry_count = sums_by(domain.entry_count, codes, len(rows))
-        domain.entry_limiter, domain.entry_producer = domain.entry_limiter[rows], domain.entry_producer[rows]
+    domain.withheld["producer"] = number[domain.withheld["producer"]]
+    domain.producer_topic, domain.producer_name = known.topic[waiting], known.name.take(waiting)
+    domain.producer_connection = known.connection.take(waiting)
+    if not offered:
+        _keep_once(domain)
+        if not quantum:
+            _join_entries(domain)
+
+
+def _keep_once(domain: DomainState) -> None:
+    """Keep each of the producers once."""
+    names, connections = domain.producer_name, domain.producer_connection
+    rows, number = distinct(domain.producer_topic, encoded(names)[1], encoded(connections)[1])
+    domain.entry_producer = number[domain.entry_producer]
+    domain.producer_topic, domain.producer_name = domain.producer_topic[rows], names.take(rows)
+    domain.producer_connection = connections.take(rows)
+
+
+def _join_entries(domain: DomainState) -> None:
+    """Make the entries of a producer in a queue one, with the sum of their counts."""
+    rows, number = distinct(domain.entry_limiter, domain.entry_producer)
+    domain.entry_count = sums_by(domain.entry_count, number, len(rows))
+    domain.entry_limiter, domain.entry_producer = domain.entry_limiter[rows], domain.entry_producer[rows]
 
 
 def _among(count: int, *places: Ints) -> Flags:

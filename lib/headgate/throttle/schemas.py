@@ -194,8 +194,8 @@ PROGRESS = pa.schema(
 """How far one domain is: rows of this batch and those of them that came behind its clock, highest time, what waits,
 whether time alone would bring output. A broker that has no domain has a row for its time alone.
 
-waiting: queue entries and subscriptions. producers: those that the queue entries are of, each once. subscriptions:
-those that wait.
+waiting: marks of publishes that are not released yet, and subscriptions. producers: those that they are of, each once.
+subscriptions: those that wait.
 """
 
 BATCHES = pa.schema(

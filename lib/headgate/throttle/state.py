@@ -68,8 +68,7 @@ class DomainState:
     limiters: dict[str, Ints] = field(default_factory=lambda: empty_columns(LIMITER_FIELDS))
     # Of a topic's limiter: the number of the hour of its newest publish.
     hour: Ints = field(default_factory=no_ints)
-    # Queue entries in the order of limiter, then place in its queue; those of one producer may be told together, by
-    # their count.
+    # Queue entries in the order of limiter, then place in its queue, and how many marks each stands for.
     entry_limiter: Ints = field(default_factory=no_ints)
     entry_producer: Ints = field(default_factory=no_ints)
     entry_count: Ints = field(default_factory=no_ints)
@@ -243,4 +242,7 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
         case kind if kind in _PART_OF:
             getattr(domain, _PART_OF[kind]).take(kind, table)
         case kind:
-            raise StateError(f"the checkpoint's state holds a table {kind!r} that this headgate does not know")
+            raise StateError(
+                f"the checkpoint's state holds a table {kind!r} that this headgate does not know: "
+                "go back to the headgate that wrote it, or start with a new --output and --checkpoint"
+            )

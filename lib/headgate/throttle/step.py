@@ -213,7 +213,7 @@ def _run(domain: DomainState, part: Part, rules: Rules, form: Form, *, finish: b
     told.add({"group_waits": group_waits(domain, result, part.until_ns, rules)})
     if dispatch is not None and result.dispatch is not None:
         told.add(_dispatched(domain, dispatch, result.dispatch, part.until_ns, rules, finish=finish))
-    keep_waiting(domain, known, in_order=rules.release_quantum > 0)
+    keep_waiting(domain, known, offered=rules.offered, quantum=rules.release_quantum)
     return told.tables()
 
 

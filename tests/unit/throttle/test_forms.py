@@ -78,6 +78,17 @@ def test_a_limiter_that_is_exceeded_for_ever_needs_no_more_space_and_releases_ea
     assert {} == picture(end.state)[BROKER]["queues"]
 
 
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_with_a_quantum_marks_are_released_in_their_order_though_a_producer_has_several(form):
+    rows = [event(n, seq=n, producer=producer) for n, producer in enumerate("aba")]
+    batches = [[changes_block([limit("default", messages=1)]), events_block(rows[:2])], [events_block(rows[2:])]]
+    outcome = step_through([*batches, [tick_block(10 * SECOND_US)]], Rules(release_quantum=1), form)
+    released = [(mark["producer"], mark["at_ns"]) for mark in outcome.marks if mark["action"] == "unmark"]
+    first_ns = released[0][1]
+
+    assert [("a", 0), ("b", 16_000_000), ("a", 32_000_000)] == [(name, at_ns - first_ns) for name, at_ns in released]
+
+
 @given(traffic(), limit_changes(moves=4), all_rules(), st.data())
 @quick
 def test_a_change_may_come_any_time_before_it_holds(rows, changes, rules, data):

@@ -221,6 +221,15 @@ def test_states_that_streams_leave_come_back(rows, changes, rules):
     assert encode_state(state) == encode_state(again)
 
 
+@pytest.mark.parametrize(("producers", "has_counts"), [("ab", False), ("aba", True)])
+def test_only_a_state_in_which_a_producer_was_marked_again_is_none_for_an_earlier_headgate(producers, has_counts):
+    rows = [event(n, seq=n, producer=producer) for n, producer in enumerate(producers)]
+    state = step_through([[events_block(rows), changes_block([limit("default", messages=1)])]], Rules()).state
+    kinds = {table.schema.metadata[b"kind"] for table in decode_all(encode_state(state))}
+
+    assert has_counts is (b"entry_counts" in kinds)
+
+
 @pytest.mark.parametrize("version", [0, VERSION + 1])
 def test_another_version_is_refused(version):
     with pytest.raises(StateError, match=f"has version {version}, this headgate reads version {VERSION}"):

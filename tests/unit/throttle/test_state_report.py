@@ -36,11 +36,12 @@ LIMITS = [
 
 @pytest.fixture(scope="module")
 def report() -> pa.Table:
-    """Topic 0 overdraws its messages by 15 and has two entries in its queue; topic 1 has no limit of its own."""
+    """Topic 0 overdraws its messages by 15, two producers wait for it, one twice; topic 1 has no limit of its own."""
     rows = [
         event(0, TOPICS[0], messages=25, bytes_=100, producer="p1"),
         event(1, TOPICS[0], messages=0, bytes_=0, seq=1, producer="p2"),
-        event(SECOND_US + SECOND_US // 2, TOPICS[1], messages=1, bytes_=1, seq=2),
+        event(2, TOPICS[0], messages=0, bytes_=0, seq=2, producer="p1"),
+        event(SECOND_US + SECOND_US // 2, TOPICS[1], messages=1, bytes_=1, seq=3),
     ]
     state = step_through([[changes_block(LIMITS), events_block(rows)]], Rules(whole_brokers=True)).state
     return state_report([(VERSION, encode_state(state)), (VERSION, encode_state(KeyState()))])
@@ -78,7 +79,7 @@ def test_a_topics_row_has_its_rates_balances_debt_and_queue(report) -> None:
         "bytes_debt": 0,
         "messages_remainder_ns": 0,
         "bytes_remainder_ns": 0,
-        "waiting": 2,
+        "waiting": 3,
     }
     assert expected == {name: row_of(report, TOPICS[0])[name] for name in expected}
 

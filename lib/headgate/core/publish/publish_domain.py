@@ -110,8 +110,8 @@ class TopicUsage:
 
 @dataclass
 class PublishDomain:
-    """Limiters do not look at one another: what ties topics together is a limiter they share. In their queues are
-    producer, topic and how many entries of that producer they stand for (one, as they come).
+    """Limiters do not look at one another: what ties topics together is a limiter they share. An entry of their queues
+    is a producer, its topic, and how many marks it stands for: one, when it is made.
 
     limiters: by position, in order of registration. broker: position of the broker's limiter. groups: that of the group
     that a topic is charged to, by the topic's; it may change between calls (`leave`). exempt: producers that no group

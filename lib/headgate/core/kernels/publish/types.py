@@ -42,7 +42,7 @@ limiter, NO_GROUP or UNRESOLVED. cause: the dimensions for which a group makes p
 with TOLD, the wait was told up to `held_ns`, from when on it is not told yet.
 """
 ENTRY = _of_ints("next", "producer", "topic", "count")
-"""Queue entries of one producer: the next in the same queue, who waits, its topic's limiter, how many they are."""
+"""A queue entry: the next in the same queue, who waits, its topic's limiter, and how many marks it stands for."""
 WITHHELD = _of_ints("next", "at_ns", "topic", "messages", "bytes", "seq")
 """An arrival withheld in offered traffic, linked per producer."""
 QUEUE = _of_ints("head", "tail")
@@ -88,9 +88,9 @@ class DomainArrays(NamedTuple):
     """Everything that one run works on.
 
     buckets: BUCKET (token_bucket) by limiter and dimension, rate 0: none, below: blocked. counts: of the open second,
-    by topic limiter. waits: queue entries by producer. exempt: producers that no group concerns. withheld_by: queue of
-    withheld arrivals by producer. agenda: heap by (due, owner). tells: whether groups' waits and admissions are told.
-    broker: its limiter or -1.
+    by topic limiter. waits: queue entries by producer, of any count. exempt: producers that no group concerns.
+    withheld_by: queue of withheld arrivals by producer. agenda: heap by (due, owner). tells: whether groups' waits and
+    admissions are told. broker: its limiter or -1.
     """
 
     buckets: Records
