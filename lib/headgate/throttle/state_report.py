@@ -44,10 +44,10 @@ REPORT = pa.schema(
 a balance is what is acquired of the window, and last_refill its next renewal. Balances are as of the last refill;
 null without a bucket. debt: tokens below 0, from 0.
 
-remainder_ns: elapsed time not yet turned into tokens. waiting: marks that the limiter has not released; next_drain: when it
-is looked at again. Of dispatch, waiting are subscriptions with withheld reads, and the next retry is told. open_second:
-the second whose usage of the topic is not written yet. clock: the time up to which everything on this broker (of this
-state key) is done.
+remainder_ns: elapsed time not yet turned into tokens. waiting: marks that the limiter has not released; next_drain:
+when it is looked at again. Of dispatch, waiting are subscriptions with withheld reads, and the next retry is told.
+open_second: the second whose usage of the topic is not written yet. clock: the time up to which everything on this
+broker (of this state key) is done.
 """
 
 
