@@ -262,7 +262,10 @@ def _opened(location: str, spec: TableSpec, epoch_ms: int | None, patience: Pati
             return DeltaTable(location, storage_options=options)
         except TableNotFoundError as error:
             if epoch_ms is None:
-                absent = "start a job with this output once, which creates its tables, or correct the path"
+                absent = (
+                    "correct the path, or start a job with this output once, which creates its tables if "
+                    'operator.group_limits is "shared"'
+                )
                 raise _refusal(location, "opened", error, absent) from error
         except (DeltaError, OSError) as error:
             raise _refusal(location, "opened", error, remedy(error, otherwise)) from error
