@@ -21,7 +21,7 @@ _OF_DISK = re.compile(
 )
 _ERRNOS_OF_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_RIGHT_TO_WRITE = re.compile(r"Error performing (?:PUT|POST|DELETE) .*<Code>AccessDenied</Code>", re.DOTALL)
-_MISSING = "<Code>NoSuchKey</Code>"
+_NO_SUCH_KEY = "<Code>NoSuchKey</Code>"
 """The store is there, and a file of what was looked at is not."""
 _PREFIX = "Generic "
 """With which delta-rs begins what it says of a store or a disk, on a line that says no more."""
@@ -87,7 +87,7 @@ def remedy(error: BaseException, otherwise: str) -> str:
     """What to do about an error of a library where a store or a disk is its cause, else `otherwise`."""
     if is_of_disk(error):
         return "make space on the disk, or make it writable"
-    if not _is_of_store(error) or _MISSING in str(error):
+    if not _is_of_store(error) or _NO_SUCH_KEY in str(error):
         return otherwise
     return "grant these credentials the right to write there" if _NO_RIGHT_TO_WRITE.search(str(error)) else _REMEDY
 

@@ -12,7 +12,6 @@ from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
-from headgate.report.long_queues import LongQueues
 from headgate.report.next_steps import next_steps
 from headgate.report.screen import Screen, command, counted, empty_table, plain, zulu
 from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
@@ -100,7 +99,7 @@ class ThrottleScreen(Screen):
         self._clock = clock
         self._now = now
         self._is_recorded = recorded
-        self._wrong_clocks, self._long_queues = WrongClocks(), LongQueues()
+        self._wrong_clocks = WrongClocks()
         self._began_s = self._last_s = clock()
         self._rows = 0
         self._dead_letters = 0
@@ -132,8 +131,6 @@ class ThrottleScreen(Screen):
         if not self._is_recorded:
             for line in self._wrong_clocks.lines(batch.progress, self._now()):
                 self.say(f"throttle: {line}")
-        for line in self._long_queues.lines(batch.progress):
-            self.say(f"throttle: {line}")
 
     def _reached(self, event_time_us: int | None) -> str:
         if event_time_us is None:

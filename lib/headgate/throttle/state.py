@@ -244,5 +244,5 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
         case kind:
             raise StateError(
                 f"the checkpoint's state holds a table {kind!r} that this headgate does not know: "
-                "go back to the headgate that wrote it, or start with a new --output and --checkpoint"
+                "start with a new --output and --checkpoint, or go back to the headgate that wrote it"
             )

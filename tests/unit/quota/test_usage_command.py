@@ -275,7 +275,10 @@ def test_what_the_tables_cannot_tell_is_one_line_and_status_2(usage, options, ex
 @pytest.mark.parametrize("by", ["group", "broker", "tenant", "topic"])
 def test_missing_and_empty_tables_are_one_line_and_status_2(usage, tmp_path, by):
     status, printed = usage("--by", by, output=tmp_path / "no")
-    assert (2, True) == (status, "start a job with this output once, which creates its tables" in printed)
+    assert (2, True) == (
+        status,
+        "start a job that shares quotas with this output once, which creates its tables" in printed,
+    )
 
     tables(tmp_path)
     throttle_tables(tmp_path)

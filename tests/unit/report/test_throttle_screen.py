@@ -69,12 +69,10 @@ def batch(batch_id=7, rows=120_000, late=0, dead_letters=2, event_time_us=NOW_US
 
 
 def test_a_live_job_names_brokers_with_wrong_clocks_and_a_run_of_recorded_rows_does_not():
-    counts = {"rows": 1, "late": 0, "waiting": 1_000_000, "subscriptions": 0}
-    ahead = [{"key": "0", "broker": "b", "event_time_us": NOW_US + 3_600_000_000} | counts]
+    ahead = [{"broker": "b", "rows": 1, "late": 0, "event_time_us": NOW_US + 3_600_000_000}]
     screen, file = screen_of(1.5, terminal=True)
     screen.batch(batch(progress=ahead), 0)
     assert "throttle: b is 3,600 s ahead of the clock here" in file.getvalue()
-    assert "throttle: b: 1,000,000 marks of publishes are not released" in file.getvalue()
 
     recorded = io.StringIO()
     ThrottleScreen(terminal_console(recorded), lambda: 0.0, lambda: NOW, recorded=True).batch(batch(progress=ahead), 0)

@@ -255,7 +255,7 @@ def test_it_starts_before_the_job_and_goes_on_once_there_are_tables(tmp_path):
     with service(tmp_path / "out", "--token-file", token_file(tmp_path)) as one:
         status, _, answer = one.ask("GET", GROUPS)
         assert status == 503
-        assert "start a job with this output once" in json.loads(answer)["reason"]
+        assert "start a job that shares quotas with this output once" in json.loads(answer)["reason"]
         tables(tmp_path / "out")
         assert one.ask("PUT", f"{GROUPS}/gold", "{}")[0] == 204
         assert one.ask("GET", GROUPS)[2] == '["gold"]'

@@ -126,8 +126,10 @@ class Outcome:
         return [sorted(rows, key=str) for rows in (self.marks, self.usage)]
 
 
-def releases_by_name(marks):
-    """The marks with the releases of a limiter at one instant in the order of names: that of the queue is not kept."""
+def in_kept_order(marks, rules):
+    """The marks; without a quantum, releases of a limiter at one instant in the order of names: theirs is not kept."""
+    if rules.release_quantum:
+        return marks
     runs = groupby(marks, key=lambda mark: [mark[name] for name in ("at_ns", "scope", "limiter", "action")])
     return [mark for (*_, action), run in runs for mark in (run if action == "mark" else sorted(run, key=str))]
 

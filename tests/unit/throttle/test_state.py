@@ -222,7 +222,7 @@ def test_states_that_streams_leave_come_back(rows, changes, rules):
 
 
 @pytest.mark.parametrize(("producers", "has_counts"), [("ab", False), ("aba", True)])
-def test_only_a_state_in_which_a_producer_was_marked_again_is_none_for_an_earlier_headgate(producers, has_counts):
+def test_only_a_state_in_which_a_producer_was_marked_again_cannot_be_read_by_an_earlier_headgate(producers, has_counts):
     rows = [event(n, seq=n, producer=producer) for n, producer in enumerate(producers)]
     state = step_through([[events_block(rows), changes_block([limit("default", messages=1)])]], Rules()).state
     kinds = {table.schema.metadata[b"kind"] for table in decode_all(encode_state(state))}

@@ -263,8 +263,8 @@ def _opened(location: str, spec: TableSpec, epoch_ms: int | None, patience: Pati
         except TableNotFoundError as error:
             if epoch_ms is None:
                 absent = (
-                    "start a job with this output once, which creates its tables if operator.group_limits is "
-                    '"shared", or correct the path'
+                    "start a job that shares quotas with this output once, which creates its tables, "
+                    "or correct the path"
                 )
                 raise _refusal(location, "opened", error, absent) from error
         except (DeltaError, OSError) as error:

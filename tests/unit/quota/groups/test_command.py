@@ -212,4 +212,4 @@ def test_a_folder_without_tables_is_one_line(tmp_path, capsys):
     assert 2 == main(["groups", "list", str(tmp_path)])
     error = capsys.readouterr().err
     assert 1 == error.count("\n")
-    assert 'creates its tables if operator.group_limits is "shared", or correct the path' in error
+    assert "start a job that shares quotas with this output once, which creates its tables, or correct" in error

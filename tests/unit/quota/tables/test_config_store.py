@@ -217,7 +217,9 @@ def test_threads_that_create_one_name_make_one_group(tmp_path):
 
 
 def test_tables_that_are_gone_are_told(tmp_path):
-    with pytest.raises(TableError, match=r"rg_groups cannot be opened: .*; start a job with this output once"):
+    with pytest.raises(
+        TableError, match=r"rg_groups cannot be opened: .*; start a job that shares quotas with this output once"
+    ):
         opened_config(tmp_path, QuotaSettings())
 
 
