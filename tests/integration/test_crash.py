@@ -149,6 +149,31 @@ def test_a_first_batch_that_broke_off_between_two_tables_is_done_by_the_next_sta
     assert len(rows_of(out, "marks")) == sum(told(metrics)["headgate_marks_total"].values())
 
 
+def test_limits_that_were_edited_hold_after_the_batch_that_was_broken_off(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_trace(SMALL, tmp_path / "trace", "json")
+    before, after = (
+        load_conf(write_conf(tmp_path / name, OPERATOR, broker={"maxPublishRatePerTopicInMessages": rate}))
+        for name, rate in (("before", 1_000_000), ("after", 1))
+    )
+
+    def no_space(*_: Any) -> bool:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "append", no_space)
+        with pytest.raises(StreamingQueryException, match="no space left"):
+            Run(spark, before, tmp_path / "trace", tmp_path / "out").to_end()
+    Run(spark, after, tmp_path / "trace", tmp_path / "out").to_end()
+
+    limits = [row for row in rows_of(tmp_path / "out", "control") if row["source"] == "conf" and row["kind"] == "limit"]
+    times = {row["messages_per_s"]: row["effective_time"] for row in limits}
+    assert max(row["event_time"] for row in rows_of(tmp_path / "out", "topic_usage")) <= times[1]
+    assert times[1_000_000] < times[1]
+    assert [] == [row for row in rows_of(tmp_path / "out", "marks") if row["action"] == "mark"]
+
+
 def test_a_kill_doubles_and_loses_nothing(scene) -> None:
     compare_after_kills(scene, "one", [Kill(FIRST + 9)])
 

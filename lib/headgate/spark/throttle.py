@@ -113,6 +113,8 @@ class ThrottleRun(StreamingJob):
         self._pace = None
         if self.sharing is not None and job.broker is not None:
             self._pace = Pace(conf.quota.epoch_ms, conf.settings.trigger.interval_ms)
+        self._is_behind = self._has_begun and self._is_batch_open()
+        self._limits_changed = False
         self._layout = self._prepared()
         self._routing = replace(routing_of(self._layout), broker=job.broker)
         if self.sharing is not None:
@@ -121,6 +123,10 @@ class ThrottleRun(StreamingJob):
 
     def _begin(self) -> None:
         form_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
+        if self._is_behind:
+            self._to_the_end(None, once=True)
+            if not self._stop.is_set():
+                self.tables.append_control(self._new_limits(self.tables.read("control")))
         if self.sharing is not None:
             self.sharing.begin(self._reached())  # jobs of other brokers may have come up meanwhile
 
@@ -207,7 +213,10 @@ class ThrottleRun(StreamingJob):
         return fed_lines(self._spark, self._feed).mapInArrow(partial(fed_rows, pack_rows), PACKED)
 
     def _prepared(self) -> Layout:
-        """Bring the control table up to the conf files; a restart finds the layout that the first start chose."""
+        """Bring the control table up to the conf files; a restart finds the layout that the first start chose.
+
+        A batch that was broken off is done first, under the limits that it was planned with: new ones hold after it.
+        """
         control = self.tables.read("control")
         wanted, kept = layout_of(self._conf, whole_brokers=self._are_brokers_whole()), kept_layout(control)
         rows = []
@@ -218,14 +227,18 @@ class ThrottleRun(StreamingJob):
         elif kept is None:
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
-        changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
-        said = conf_rows(conf_limits(self._conf), control, changed_at, groups=self.sharing is None)
-        self._limits_changed = self._has_begun and bool(said)
-        rows += said
+        rows += [] if self._is_behind else self._new_limits(control)
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)
         return kept
+
+    def _new_limits(self, control: pa.Table) -> list[dict[str, Any]]:
+        """Rows of what the conf files say and `control` does not, from the highest event time in the tables on."""
+        changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
+        said = conf_rows(conf_limits(self._conf), control, changed_at, groups=self.sharing is None)
+        self._limits_changed = self._has_begun and bool(said)
+        return said
 
     def _are_brokers_whole(self) -> bool:
         """Whether all topics of a broker need one key: groups are shared, or may be before the checkpoint ends."""
