@@ -183,7 +183,7 @@ def _held(pid: int) -> Held:
             total_mb, used_mb, compiled_mb = _java_mb(one)
             heap_mb, code_mb = heap_mb + used_mb, code_mb + compiled_mb
             java_mb += _resident_mb(one) - total_mb - compiled_mb
-        else:
+        elif Path(f"/proc/{one}/exe").resolve().name != "java":  # Java's memory once more, in a child just forked
             others_mb += _resident_mb(one)
     return Held(heap_mb, code_mb, java_mb, others_mb)
 
