@@ -227,7 +227,8 @@ class ThrottleRun(StreamingJob):
         elif kept is None:
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
-        rows += [] if self._is_behind else self._new_limits(control)
+        if not self._is_behind:
+            rows += self._new_limits(control)
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)

@@ -123,8 +123,16 @@ def producers(domain: DomainState, events: pa.Table, topic: Ints, *, offered: bo
     connections = pa.concat_arrays([domain.producer_connection, whole(events["connection"])])
     if not offered:
         return Producers(topics, names, connections, kept + np.arange(len(events)))
-    rows, producer = distinct(topics, encoded(names)[1], encoded(connections)[1])
-    return Producers(topics[rows], names.take(rows), connections.take(rows), producer[kept:])
+    topics, names, connections, producer = _each_once(topics, names, connections)
+    return Producers(topics, names, connections, producer[kept:])
+
+
+def _each_once(
+    topics: Ints, names: pa.StringArray, connections: pa.StringArray
+) -> tuple[Ints, pa.StringArray, pa.StringArray, Ints]:
+    """The distinct ones of these producers in the order of their first rows, and each row's index among them."""
+    rows, number = distinct(topics, encoded(names)[1], encoded(connections)[1])
+    return topics[rows], names.take(rows), connections.take(rows), number
 
 
 def replicators(names: pa.StringArray) -> Flags:
@@ -147,19 +155,13 @@ def keep_waiting(domain: DomainState, known: Producers, *, offered: bool, quantu
     domain.withheld["producer"] = number[domain.withheld["producer"]]
     domain.producer_topic, domain.producer_name = known.topic[waiting], known.name.take(waiting)
     domain.producer_connection = known.connection.take(waiting)
-    if not offered:
-        _keep_once(domain)
-        if not quantum:
-            _join_entries(domain)
-
-
-def _keep_once(domain: DomainState) -> None:
-    """Keep each of the producers once."""
-    names, connections = domain.producer_name, domain.producer_connection
-    rows, number = distinct(domain.producer_topic, encoded(names)[1], encoded(connections)[1])
+    if offered:
+        return
+    kept = _each_once(domain.producer_topic, domain.producer_name, domain.producer_connection)
+    domain.producer_topic, domain.producer_name, domain.producer_connection, number = kept
     domain.entry_producer = number[domain.entry_producer]
-    domain.producer_topic, domain.producer_name = domain.producer_topic[rows], names.take(rows)
-    domain.producer_connection = connections.take(rows)
+    if not quantum:
+        _join_entries(domain)
 
 
 def _join_entries(domain: DomainState) -> None:

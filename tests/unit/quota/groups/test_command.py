@@ -212,4 +212,5 @@ def test_a_folder_without_tables_is_one_line(tmp_path, capsys):
     assert 2 == main(["groups", "list", str(tmp_path)])
     error = capsys.readouterr().err
     assert 1 == error.count("\n")
-    assert "start a job that shares quotas with this output once, which creates its tables, or correct" in error
+    advice = "start a job that shares quotas with this output once, which creates its tables, or correct the path"
+    assert advice in error
