@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean, linear_regression
 from typing import NamedTuple, Self
@@ -28,6 +29,7 @@ WHOLE_HEAP = "-Xms1g -Xmx1g -XX:+AlwaysPreTouch"
 """Java's heap is resident from the start."""
 GIVEN_BACK = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0", "MALLOC_TRIM_THRESHOLD_": "131072"}
 """Allocators, that of delta-rs and glibc's, give back at once what is free: kept, it would look like growth."""
+WINDOW_S = 120
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -127,13 +129,21 @@ class Part:
         if process is not None and process.poll() is None:
             self.samples.append(Sample(time.monotonic(), self.starts, _held(process.pid)))
 
-    def slope_mb_per_h(self, settling_s: float) -> Slope | None:
-        """How fast memory grew after the last start that was sampled, once settled; None: not for twice as long. What
-        Java has compiled is left out.
+    def floors(self, settling_s: float) -> list[Sample]:
+        """What it held at least in each WINDOW_S after the last start that was sampled, once settled: batches under way
+        and children just forked come on top.
         """
         since = [sample for sample in self.samples if sample.start == self.samples[-1].start]
         late = [sample for sample in since if sample.at_s - since[0].at_s > settling_s]
-        return _slope(late) if late and late[-1].at_s - late[0].at_s > settling_s else None
+        windows = [list(one) for _, one in groupby(late, lambda sample: int((sample.at_s - since[0].at_s) / WINDOW_S))]
+        return [
+            one[0]._replace(held=Held(*map(min, zip(*(each.held for each in one), strict=True)))) for one in windows
+        ]
+
+    def slope_mb_per_h(self, settling_s: float) -> Slope | None:
+        """How fast these grew; None: not for as long as it took to settle. What Java has compiled is left out."""
+        floors = self.floors(settling_s)
+        return _slope(floors) if floors and floors[-1].at_s - floors[0].at_s > settling_s - WINDOW_S else None
 
     def _supervise(self) -> None:
         while not self._is_over:
