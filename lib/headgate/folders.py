@@ -1,5 +1,6 @@
 """Folders on disks and on object stores, read and written alike."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -174,6 +175,8 @@ def _copy(place: str, scratch: Path) -> Path:
     found = at_first.get_file_info(root)
     files, _ = file_system(place)
     listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
+    if sum(one.size for one in listed if one.is_file) > shutil.disk_usage(scratch).free:
+        raise OSError(errno.ENOSPC, "it is larger than what is free there")
     for one in listed:
         if one.is_file:
             to = target / one.path.removeprefix(root).lstrip("/")

@@ -9,6 +9,7 @@ import urllib.request
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,17 +20,22 @@ from headgate.conf import load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.folders import folder_at
 from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.replay.schemas import TABLES
 from headgate.spark.feed import Feed
 from headgate.tables.delta import Tables
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import SCHEMAS
 from headgate.trace import write_trace
+from integration.cache_events import events, line
 from integration.processes import ROOT, UNAVAILABLE, kill_when, options, run_job
 from integration.runs import GROUPS, MIXED, MIXED_LIMITS, results_of, rows_of, run_once, write_conf
 from s3_server import BUCKET, SECRET, Store
 
 TEXT = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\nconnection_topics = true\n"
 TRACE = replace(MIXED, files=4)
+LAST = "part-00003.json"
+"""Its last file, which has a damaged line at the end.
+"""
 ROWS = {"rows": pa.schema([("writer", pa.int64()), ("number", pa.int64())])}
 WRITERS, COMMITS = 4, 8
 IN_THE_MIDDLE = len(SCHEMAS) + 10
@@ -62,6 +68,8 @@ class Scene:
 def scene(store: Store, spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     folder = tmp_path_factory.mktemp("scene")
     write_trace(TRACE, folder / "trace", "json")
+    with (folder / "trace" / LAST).open("a") as last:
+        last.write("no JSON\n")
     conf = load_conf(write_conf(folder / "conf", TEXT, broker=MIXED_LIMITS, groups=GROUPS))
     run_once(spark_of_all_tests, conf, folder / "trace", folder / "calm")
     return Scene(store, folder, "scene")
@@ -168,8 +176,40 @@ def test_a_trial_reads_traffic_and_conf_there_and_keeps_its_tables_there(
     assert main(["try", str(scene.folder / "trace"), "--conf-dir", str(scene.folder / "conf"), "--output", here]) == 0
     assert results_of(here) == results_of(output)
     assert output in said
+    assert [f"{scene.trace}/{LAST}"] == [row["source"] for row in rows_of(output, "dead_letters")]
     assert main(["try", scene.trace, "--conf-dir", scene.conf, "--output", output]) == 2
     assert f"--output: {output} is there and not empty" in capsys.readouterr().err
+
+
+def test_a_replay_reads_traffic_and_conf_there_and_keeps_its_tables_there(
+    scene: Scene, at_store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there, here = scene.output("replayed"), str(scene.folder / "replayed")
+    on_store = ("--input", scene.trace, "--format", "json", "--conf-dir", scene.conf)
+    on_disk = ("--input", str(scene.folder / "trace"), "--conf-dir", str(scene.folder / "conf"))
+    said = printed(capsys, "replay", *on_store, "--output", there)
+    printed(capsys, "replay", *on_disk, "--output", here)
+    assert f"{there}/report.html" in said
+    of_here, of_there = ({name: rows_at(place, name) for name in TABLES} for place in (here, there))
+    (of_file,) = of_here.pop("dead_letters")
+    assert [of_file | {"source": f"{scene.trace}/{LAST}"}] == of_there.pop("dead_letters")
+    assert of_here == of_there
+
+
+def rows_at(output: str, table: str) -> list[dict[str, Any]]:
+    """Of a replay."""
+    return sorted(Tables(output, TABLES).read(table).to_pylist(), key=repr)
+
+
+def test_a_sweep_reads_its_trace_there(at_store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "trace").mkdir()
+    (tmp_path / "trace" / "a.json").write_text("\n".join(map(line, events(200))))
+    (tmp_path / "grid.toml").write_text('sizes_mib = [0.25]\npolicies = ["lru"]\n')
+    trace = at_store.put(tmp_path / "trace", "cache-trace")
+    options_ = ("--grid", str(tmp_path / "grid.toml"), "--output", str(tmp_path / "swept"))
+    said = printed(capsys, "sweep", "--input", trace, *options_)
+    assert "lru" in said
+    assert "400 rows" in said
 
 
 def test_a_group_is_changed_there_and_the_page_shows_it(at_store: Store, capsys: pytest.CaptureFixture[str]) -> None:

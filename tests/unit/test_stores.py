@@ -6,7 +6,10 @@ import socket
 import sys
 import tempfile
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow.fs as pafs
 import pytest
 
 from headgate import folders
@@ -305,6 +308,20 @@ def test_a_copy_that_finds_no_space_is_no_matter_of_the_store(monkeypatch):
     monkeypatch.setattr(folders, "_copy", full)
     told = pytest.raises(TransientError, match=r"^s3a://b/o cannot be copied to /.*; make space there, or set TMPDIR$")
     with told, copied("s3a://b/o"):
+        pass
+
+
+def test_what_is_larger_than_the_disk_is_not_copied(monkeypatch, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text("{}\n")
+    monkeypatch.setattr(folders, "file_system", lambda *_: (pafs.LocalFileSystem(), str(tmp_path / "in")))
+    with copied("s3a://b/in") as path:
+        assert Path(path, "a.json").read_text() == "{}\n"
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=2))
+    told = pytest.raises(
+        TransientError, match=r"^s3a://b/in cannot be copied to /.*: .* larger than what is free there;"
+    )
+    with told, copied("s3a://b/in"):
         pass
 
 

@@ -11,6 +11,7 @@ from headgate.arrow.blocks import decode, encode
 from headgate.conf import InputSettings
 from headgate.engines.processes import outcomes
 from headgate.engines.sizes import check_memory
+from headgate.folders import copied
 from headgate.replay.asked import ReplayJob
 from headgate.replay.job import BrokerRows, Heard, Replayed, write_replay
 from headgate.replay.plan import Plan
@@ -30,9 +31,10 @@ def run_replay(job: ReplayJob, plans: Sequence[Plan], settings: InputSettings, h
 
     Raises InputError for an input that cannot be read, or that is too large for one machine's memory, too.
     """
-    files = input_files(job.input, job.format)
-    check_memory(job.input, job.format, "jobs/replay.py")
-    parsed, lost = whole_files(files, job.format, INPUT, partial(parse_traffic, settings=settings))
+    with copied(job.input) as path:
+        files = input_files(path, job.format, job.input)
+        check_memory(path, job.format, "jobs/replay.py", job.input)
+        parsed, lost = whole_files(files, job.format, INPUT, partial(parse_traffic, settings=settings))
     rows = pa.Table.from_batches(list(route(plans, parsed)), ROUTED)
     return write_replay(job, plans, _LocalRouted(rows, lost), heard)
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +18,7 @@ from headgate.rows.csv_lines import BYTE_ORDER_MARK
 from headgate.rows.listing import STDIN, TEXT_FORMATS, files_at, is_delta
 from headgate.rows.raw import Raw, no_rows
 from headgate.rows.traffic import Parsed
+from headgate.stores import is_stored
 
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 2**24
@@ -33,21 +34,22 @@ class File(NamedTuple):
     name: str
 
 
-def input_files(path: str, format_: str) -> list[File]:
+def input_files(path: str, format_: str, place: str | None = None) -> list[File]:
     """The files at a path or pattern, in the order in which a stream takes them: by time, to the millisecond, and name.
 
-    Those with hidden names are no input. A Delta table is one; so is `-`, the standard input. Raises InputError where
-    nothing is there.
+    Those with hidden names are no input. A Delta table is one; so is `-`, the standard input. place: how the input was
+    given, where the path is a copy of what is on a store (folders.copied). Raises InputError where nothing is there.
     """
+    given = place or path
     if path == STDIN or format_ == "delta":
         if path != STDIN and not is_delta(path):
-            raise InputError(f"--input: no Delta table is at {path}; give the folder of one, or the right --format")
-        return [File(path, "stdin" if path == STDIN else path)]
+            raise InputError(f"--input: no Delta table is at {given}; give the folder of one, or the right --format")
+        return [File(path, "stdin" if path == STDIN else given)]
     files = files_at(path)
     if not files:
-        raise InputError(f"--input: nothing is at {path}; give a file, a folder or a pattern that exists")
+        raise InputError(f"--input: nothing is at {given}; give a file, a folder or a pattern that exists")
     files.sort(key=lambda file: (file.stat().st_mtime_ns // 1_000_000, str(file)))
-    return [File(str(file), _named(file)) for file in files]
+    return [File(str(file), _named(file, path, given)) for file in files]
 
 
 class _Part(NamedTuple):
@@ -118,9 +120,13 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _named(file: Path) -> str:
-    """The file's place as Spark writes it: an address without a host."""
-    return f"file:{file.absolute().as_uri().removeprefix('file://')}"
+def _named(file: Path, path: str, given: str) -> str:
+    """The file's place as Spark writes it: an address, of this machine without a host. given: where its path is."""
+    if not is_stored(given):
+        return f"file:{file.absolute().as_uri().removeprefix('file://')}"
+    scheme, colon, rest = given.partition(":")
+    below = file.relative_to(path).as_posix().removeprefix(".")
+    return f"{scheme}{colon}{quote(f'{rest}/{below}'.rstrip('/'))}"
 
 
 def _parts(files: Iterable[File], format_: str) -> Iterator[_Part]:
@@ -141,28 +147,28 @@ def _of_parquet(file: File) -> Iterator[pa.RecordBatch]:
 
 def _of_delta(table: File) -> Iterator[_Part]:
     """The table's files in the order in which they were added, as a stream of it takes them."""
-    added, wanted = _opened(table.path)
+    added, wanted = _opened(table)
     partitions = added["partition"].to_pylist() if "partition" in added.column_names else [{}] * len(added)
     for path, values in zip(added["path"].to_pylist(), partitions, strict=True):
         file = Path(table.path) / unquote(path)
         of_table = {name: pa.scalar(value).cast(wanted.field(name).type) for name, value in values.items()}
-        yield _Part(_named(file), _of_data_file(file, of_table, table.name))
+        yield _Part(_named(file, table.path, table.name), _of_data_file(file, of_table, table.name))
 
 
-def _opened(path: str) -> tuple[pa.Table, pa.Schema]:
+def _opened(given: File) -> tuple[pa.Table, pa.Schema]:
     """The files of a Delta table, the first that was added first, and its columns."""
     try:
-        table = DeltaTable(path)
+        table = DeltaTable(given.path)
         features = set(table.protocol().reader_features or ()) & _NOT_READ_BY_FILE
         added, columns = pa.table(table.get_add_actions()), pa.schema(table.schema().to_arrow())
     except (DeltaError, OSError) as error:
         raise InputError(
-            f"--input: the Delta table {path} cannot be opened: {_first_line(error)}; "
+            f"--input: the Delta table {given.name} cannot be opened: {_first_line(error)}; "
             "give the folder of one whose log is whole"
         ) from error
     if features:
         raise InputError(
-            f"--input: the Delta table {path} has {', '.join(sorted(features))}, which are read by Spark alone; "
+            f"--input: the Delta table {given.name} has {', '.join(sorted(features))}, which are read by Spark alone; "
             "use the job: ./spark-submit.sh jobs/..."
         )
     return added.sort_by([("modification_time", "ascending"), ("path", "ascending")]), columns

@@ -7,7 +7,6 @@ from glob import glob
 from pathlib import Path
 
 from headgate.errors import InputError
-from headgate.stores import is_stored
 
 STDIN = "-"
 FORMATS = ("json", "csv", "parquet", "delta")
@@ -36,18 +35,9 @@ def files_at(path: str) -> list[Path]:
 
     Raises InputError where a folder cannot be listed.
     """
-    _check_here(path)
     with _readable(path):
         places = [Path(path)] if Path(path).exists() else list(map(Path, sorted(glob(path))))  # noqa: PTH207  as written
         return [file for place in places for file in ([place] if place.is_file() else _below(place))]
-
-
-def _check_here(path: str) -> None:
-    if is_stored(path):
-        raise InputError(
-            f"{path}: is on an object store; allowed here are files on this machine; copy them, or use headgate try "
-            "or a job: ./spark-submit.sh jobs/..."
-        )
 
 
 def format_of(path: str) -> str | None:
@@ -70,7 +60,7 @@ def found_files(path: str, place: str) -> list[Path]:
     files = files_at(path)
     if not files:
         got = "a folder without files" if Path(path).is_dir() else "nothing"
-        raise InputError(f"{place}: {path}: got {got}; allowed: a file, a folder of files, a pattern or a Delta table")
+        raise InputError(f"{place}: got {got}; allowed: a file, a folder of files, a pattern or a Delta table")
     return files
 
 
@@ -80,7 +70,6 @@ def _uncompressed(file: Path) -> Path:
 
 def is_delta(path: str) -> bool:
     """Whether a Delta table is there. Raises InputError where nobody can tell."""
-    _check_here(path)
     with _readable(path):
         return Path(path, "_delta_log").is_dir()
 
@@ -96,12 +85,12 @@ def _below(folder: Path) -> list[Path]:
 def check_size(place: str, path: str, format_: str, most_mib: Mapping[str, int], instead: str) -> None:
     """Raise InputError for an input that is too large for one process.
 
-    place: how its path was given, for the message. most_mib: by format. instead: the way on.
+    place: how it was given, for the message. most_mib: by format. instead: the way on.
     """
     size = _size_of_delta(path) if format_ == "delta" else sum(map(_text_bytes, files_at(path)))
     if size > most_mib[format_] * _MIB:
         raise InputError(
-            f"{place}: {path} has {size / _MIB:,.0f} MiB; allowed are up to {most_mib[format_]:,} MiB of {format_} in "
+            f"{place} has {size / _MIB:,.0f} MiB; allowed are up to {most_mib[format_]:,} MiB of {format_} in "
             f"one process; {instead}"
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from headgate.conf import Conf
-from headgate.rows.files import input_files, parsed_files
+from headgate.rows.files import File, input_files, parsed_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.listing import STDIN
 from headgate.rows.traffic import Parsed, parse_traffic
@@ -36,7 +36,7 @@ class Trace:
     @property
     def files(self) -> list[str]:
         """The names of what is read."""
-        return [file.path for file in input_files(self._source.path, self._source.format)]
+        return [file.path for file in self._files()]
 
     @property
     def empty_files(self) -> list[str]:
@@ -66,14 +66,15 @@ class Trace:
             self._kept = {key: kept}
 
     def _read(self, conf: Conf, interval_ms: int | None) -> Iterator[Batch]:
-        path, format_, is_demo = self._source
-
-        parse = partial(parse_traffic, settings=conf.settings.input)
-        files = input_files(path, format_)
-        if is_demo:
+        format_, parse = self._source.format, partial(parse_traffic, settings=conf.settings.input)
+        files = self._files()
+        if self._source.is_demo:
             return (list(parsed_files([file], format_, INPUT, parse)) for file in files)
         parsed = parsed_files(files, format_, INPUT, parse)
         return ([one] for one in parsed) if interval_ms is None else by_time(parsed, interval_ms, self._count)
+
+    def _files(self) -> list[File]:
+        return input_files(self._source.path, self._source.format, self._source.place)
 
     def _count(self, behind: int) -> None:
         self.behind += behind

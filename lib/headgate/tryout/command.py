@@ -9,6 +9,7 @@ from headgate.folders import copied
 from headgate.places import check_new
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files
+from headgate.stores import is_stored
 from headgate.tryout.bound import bound_of, check_recommend
 from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source, check_patience
@@ -24,14 +25,16 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.path in {None, STDIN}:
         return _run(options)
+    place = options.path if is_stored(options.path) else None
     with copied(options.path) as options.path:
-        return _run(options)
+        return _run(options, place)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, place: str | None = None) -> int:
+    """place: the address of a store from which the path was copied."""
     folders = options.conf_dir or [DEFAULT_FOLDER]
     watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
-    found, source = _checked(options, folders)
+    found, source = _checked(options, folders, place)
     if options.recommend is not None:
         from headgate.tryout.recommend_session import recommend_limits  # noqa: PLC0415  as below
 
@@ -46,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
             return session.run(found) if watched is None else session.watch(found, watched)
 
 
-def _checked(options: argparse.Namespace, folders: Sequence[str]) -> tuple[Loaded, Source | None]:
+def _checked(options: argparse.Namespace, folders: Sequence[str], place: str | None) -> tuple[Loaded, Source | None]:
     """The confs, and where the rows come from, None: the bundled trace."""
     mistakes = Mistakes()
     found = loaded(folders, strict=options.strict)
@@ -55,7 +58,7 @@ def _checked(options: argparse.Namespace, folders: Sequence[str]) -> tuple[Loade
         if isinstance(found.confs, ConfError) and not options.watch:
             raise found.confs
     with mistakes.collected():
-        source = _source(options)
+        source = _source(options, place)
     with mistakes.collected():
         _check_output(options)
     with mistakes.collected():
@@ -72,7 +75,7 @@ def _check_output(options: argparse.Namespace) -> None:
     check_new(options.output)
 
 
-def _source(options: argparse.Namespace) -> Source | None:
+def _source(options: argparse.Namespace, place: str | None) -> Source | None:
     if options.path is None:
         if options.format is not None:
             raise InputError("--format: needs a PATH, as the bundled trace has a format of its own")
@@ -82,15 +85,15 @@ def _source(options: argparse.Namespace) -> Source | None:
             "PATH: got - (stdin), which cannot be read again; allowed with --watch: files or a Delta table"
         )
     if options.path != STDIN:
-        found_files(options.path, "PATH")
+        found_files(options.path, f"PATH: {place or options.path}")
     format_ = options.format or _format_of(options.path)
     if options.path == STDIN and format_ not in TEXT_FORMATS:
         raise InputError(
             f"--format: got {format_} with PATH - (stdin); allowed there: json or csv; give a file instead"
         )
-    check_patience(options.path, format_)
+    check_patience(options.path, format_, place or options.path)
     check_headers(options.path, format_, "PATH")
-    return Source(options.path, format_)
+    return Source(options.path, format_, place=place)
 
 
 def _format_of(path: str) -> str:

@@ -10,15 +10,23 @@ MOST_MIB = {"json": 40 * 1024, "csv": 20 * 1024, "parquet": 5 * 1024, "delta": 5
 
 
 class Source(NamedTuple):
-    """Where the rows come from. is_demo: the bundled trace, of which each file is a batch."""
+    """Where the rows come from. is_demo: the bundled trace, of which each file is a batch. place: how the path was
+    given, where it is a copy of what is on a store.
+    """
 
     path: str
     format: str
     is_demo: bool = False
+    place: str | None = None
 
 
-def check_patience(path: str, format_: str) -> None:
-    """Raise InputError for a trace that takes one process too long, with the command that fits it."""
+def check_patience(path: str, format_: str, place: str) -> None:
+    """Raise InputError for a trace that takes one process too long, with the command that fits it.
+
+    place: how the path was given.
+    """
     if path != STDIN:
-        job = f"./spark-submit.sh jobs/throttle.py --input {shlex.quote(path)} --format {format_} --output DIR --once"
-        check_size("PATH", path, format_, MOST_MIB, f"run the job, which uses several cores and machines: {job}")
+        job = f"./spark-submit.sh jobs/throttle.py --input {shlex.quote(place)} --format {format_} --output DIR --once"
+        check_size(
+            f"PATH: {place}", path, format_, MOST_MIB, f"run the job, which uses several cores and machines: {job}"
+        )

@@ -197,6 +197,24 @@ def test_a_delta_table_without_a_log_is_refused(content, tmp_path):
         read(tmp_path, "delta")
 
 
+@pytest.mark.parametrize(
+    ("path", "file"), [("in", "s3a://b/o%20p/hour%3D1/a.json"), ("in/hour=1/a.json", "s3a://b/o%20p")]
+)
+def test_a_copy_is_told_of_by_the_place_on_the_store(path, file, tmp_path):
+    (tmp_path / "in" / "hour=1").mkdir(parents=True)
+    (tmp_path / "in" / "hour=1" / "a.json").write_text("{}\n")
+    (found,) = input_files(str(tmp_path / path), "json", "s3a://b/o p")
+    assert (file, "{}\n") == (found.name, Path(found.path).read_text())
+
+
+def test_a_damaged_file_of_a_copied_table_is_told_of_by_the_place_on_the_store(tmp_path):
+    write_deltalake(tmp_path, pa.table({"x": [1]}))
+    (damaged,) = tmp_path.glob("*.parquet")
+    damaged.write_bytes(b"no Parquet")
+    (found,) = parsed_files(input_files(str(tmp_path), "delta", "s3a://b/t"), "delta", INPUT, PARSE)
+    assert [f"s3a://b/t/{damaged.name}"] == found.dead_letters["source"].to_pylist()
+
+
 def test_an_error_of_the_parser_is_not_said_of_the_file(tmp_path):
     (tmp_path / "a.json").write_text(line(seq=1))
 

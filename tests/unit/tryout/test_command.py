@@ -89,10 +89,10 @@ def test_a_trace_too_large_for_one_process_is_told_with_the_command_to_use(tmp_p
     trace = tmp_path / "t.json"
     monkeypatch.setitem(inputs.MOST_MIB, "json", 1)
     trace.write_bytes(bytes(2**20))
-    check_patience(str(trace), "json")
+    check_patience(str(trace), "json", "s3a://b/t")
     trace.write_bytes(bytes(2**20 + 1))
-    with pytest.raises(InputError, match=rf"spark-submit.sh jobs/throttle.py --input {trace} --format json"):
-        check_patience(str(trace), "json")
+    with pytest.raises(InputError, match=r"spark-submit.sh jobs/throttle.py --input s3a://b/t --format json"):
+        check_patience(str(trace), "json", "s3a://b/t")
 
 
 def test_a_stop_before_anything_is_there_is_no_traceback(monkeypatch, capsys):
