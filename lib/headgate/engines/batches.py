@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.blocks import gather
+from headgate.arrow.runs import times_of
 from headgate.arrow.schemas import GROUP_LEAVES
 from headgate.throttle.kinds import OUTPUT_TABLES
 from headgate.throttle.schemas import BATCHES
@@ -46,7 +47,10 @@ class GroupCounts:
 
 
 class Appends(Protocol):
-    """Takes the rows of a table, once for each transaction (application, version); whether it took any."""
+    """Takes the rows of a table, once for each transaction (application, version); whether it took any.
+
+    rows: equal ones may be one row (arrow.runs).
+    """
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool: ...
 
@@ -107,7 +111,7 @@ def _result(batch_id: int, rows: dict[str, pa.Table]) -> BatchResult:
         rows=taken,
         late=pc.sum(progress["late"]).as_py() or 0,
         dead_letters=len(rows["dead_letters"]),
-        marks=len(rows["marks"]),
+        marks=int(times_of(rows["marks"]).sum()),
         event_time_us=pc.max(progress.filter(pc.greater(progress["rows"], 0))["event_time_us"]).as_py(),
         progress=progress,
     )

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from headgate.arrow.runs import in_full
 from headgate.arrow.schemas import Waiting
 from headgate.arrow.topic_names import named_rows
 from headgate.tables.delta import Tables
@@ -41,8 +42,9 @@ class BufferedTables(Tables):
 
     def extend(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None = None) -> None:  # noqa: ARG002
         """Keep the rows for the next `flush`."""
-        if self._waiting.add(name, self._whole(name, rows)) > MOST_ROWS:
-            self._flush(name)
+        for some in in_full(rows):
+            if self._waiting.add(name, self._whole(name, some)) > MOST_ROWS:
+                self._flush(name)
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """As of `Tables`, with the rows that wait."""
@@ -82,8 +84,9 @@ class SummedTables:
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:  # noqa: ARG002  one writer, once
         """Take the rows into the sums of their table."""
-        if name in self._tables and len(rows) and self._waiting.add(name, named_rows(rows)) > MOST_ROWS:
-            self._fold(name)
+        for some in in_full(rows) if name in self._tables and len(rows) else ():
+            if self._waiting.add(name, named_rows(some)) > MOST_ROWS:
+                self._fold(name)
         return len(rows) > 0
 
     def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from headgate.arrow.runs import in_full
 from headgate.arrow.topic_names import TENANT
 from headgate.metrics.quota_series import QuotaFigures, quota_families
 from headgate.metrics.series import GAUGE, Count, OfTable, Series
@@ -106,7 +107,8 @@ class Metrics:
             one
             for kind, table in self._of_tables
             if kind in rows and len(rows[kind])
-            for one in _increments(table, self._with_room(rows[kind]) if table is TOPICS else rows[kind])
+            for some in in_full(rows[kind])
+            for one in _increments(table, self._with_room(some) if table is TOPICS else some)
         ]
         demand = _sums(rows["group_usage"], ("group",), ("offered_msgs",)) if "group_usage" in rows else {}
         with self._lock:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from headgate.arrow.runs import in_full
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
 from headgate.store_errors import remedy, said, unreadable
@@ -92,7 +93,10 @@ class Tables:
         return table
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:
-        """Append `rows`; False, and nothing is written, if this transaction was there already or there are no rows."""
+        """Append `rows`; False, and nothing is written, if this transaction was there already or there are no rows.
+
+        Equal rows may be one (arrow.runs): no more than arrow.runs.AT_ONCE of them are in memory.
+        """
         return len(rows) > 0 and self._append(name, rows, (application, version))
 
     def extend(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None = None) -> None:
@@ -166,9 +170,10 @@ class Tables:
 
     def _commit(self, name: str, table: DeltaTable, rows: pa.Table, properties: CommitProperties) -> None:
         before = table.version()
+        batches = (batch for some in in_full(rows) for batch in self._whole(name, some).to_batches())
         write_deltalake(
             table,
-            self._whole(name, rows),
+            pa.RecordBatchReader.from_batches(self._schemas[name], batches),
             mode="append",
             commit_properties=properties,
             post_commithook_properties=after_commit(table),

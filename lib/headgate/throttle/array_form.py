@@ -52,8 +52,6 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)
     _from_arrays(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARK_ROWS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
-    if (marks["count"] > 1).any():
-        marks = np.repeat(marks, marks["count"])
     result = Result(
         mark_at_ns=marks["at_ns"].copy(),
         mark_limiter=marks["limiter"].copy(),
@@ -61,6 +59,7 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
         mark_topic=marks["topic"].copy(),
         mark_seq=marks["seq"].copy(),
         mark_action=marks["action"].copy(),
+        mark_times=marks["count"].copy(),
         mark_balance=np.stack([marks["messages_balance"], marks["bytes_balance"]], axis=1),
         mark_rate=np.stack([marks["messages_rate"], marks["bytes_rate"]], axis=1),
         closed_topic=closed[:, CLOSED_TOPIC].copy(),

@@ -134,7 +134,8 @@ class DispatchResult(NamedTuple):
 class Result(NamedTuple):
     """Marks and closed usage of one step, with positions of limiters, producers and topics (kernels.publish.types).
 
-    mark_balance, mark_rate: by mark and dimension, messages and bytes; zeros of unmarks.
+    mark_times: how many rows of `marks` each stands for. mark_balance, mark_rate: by mark and dimension, messages and
+    bytes; zeros of unmarks.
     waits, admissions: empty unless Rules.slot_ms is set.
     """
 
@@ -144,6 +145,7 @@ class Result(NamedTuple):
     mark_topic: Ints
     mark_seq: Ints
     mark_action: Ints
+    mark_times: Ints
     mark_balance: Ints
     mark_rate: Ints
     closed_topic: Ints

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.columns import numbers
+from headgate.arrow.runs import together
 from headgate.core.kernels.columns import Ints
 from headgate.throttle.limits.changes import Change
 
@@ -40,7 +41,7 @@ class Gathered:
 
     def tables(self) -> dict[str, pa.Table]:
         """One table each; those without rows are left out."""
-        return {name: parts[0] if len(parts) == 1 else pa.concat_tables(parts) for name, parts in self._parts.items()}
+        return {name: parts[0] if len(parts) == 1 else together(parts) for name, parts in self._parts.items()}
 
 
 def by_broker(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -105,6 +106,6 @@ def in_time(rows: pa.Table, others: pa.Table) -> pa.Table:
     """Rows of both in the order of time, those of one instant as they come."""
     if not (len(rows) and len(others)):
         return rows if len(rows) else others
-    both = pa.concat_tables([rows, others])
+    both = together([rows, others])
     places = np.argsort(numbers(both["at_ns"]), kind="stable")
     return both.take(pa.array(places))

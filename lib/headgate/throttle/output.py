@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.runs import with_times
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.kernels.publish.types import MARK
 from headgate.core.numbers import SECOND_NS
@@ -24,10 +25,11 @@ _TYPES = pa.array([str(SCOPE_TYPES[scope]) for scope in Scope])
 def marks_table(
     domain: DomainState, result: Result, producer_name: pa.StringArray, producer_connection: pa.StringArray
 ) -> pa.Table:
+    """MARKS, equal ones as one row (arrow.runs)."""
     n = len(result.mark_at_ns)
     keys = domain.keys.take(pa.array(result.mark_limiter))
     scopes, names = scopes_and_names(keys, domain.broker)
-    return pa.table(
+    rows = pa.table(
         [
             result.mark_at_ns,
             pa.array(result.mark_at_ns // 1000, pa.int64()).cast(TIMESTAMP),
@@ -44,6 +46,7 @@ def marks_table(
         ],
         MARKS,
     )
+    return with_times(rows, result.mark_times)
 
 
 def _balances_and_rates(result: Result) -> Iterator[pa.Int64Array]:

@@ -130,6 +130,7 @@ def _result(objects: PublishDomain) -> Result:
         mark_topic=_ints(mark.topic for mark in marks),
         mark_seq=_ints(NO_VALUE if mark.seq is None else mark.seq for mark in marks),
         mark_action=_ints(MARK if mark.marked else UNMARK for mark in marks),
+        mark_times=np.ones(len(marks), np.int64),
         mark_balance=np.array([mark.balances for mark in marks], np.int64).reshape(-1, 2),
         mark_rate=np.array([mark.rates for mark in marks], np.int64).reshape(-1, 2),
         closed_topic=_ints(row.topic for row in closed),

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.columns import numbers
+from headgate.arrow.runs import in_full
 from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.publish.types import LEAVE, PUBLISH, SET_LIMIT, Operations
 from headgate.core.numbers import HOUR_NS
@@ -39,16 +40,16 @@ _NO_ROWS = {kind.rows.block: kind.rows.schema.empty_table() for kind in KINDS}
 
 
 class Output(NamedTuple):
-    """Rows by table (kinds.OUTPUT_BLOCKS), tables without rows left out; late: how many rows came behind the domain's
-    clock, and acted at it.
+    """Rows by table (kinds.OUTPUT_BLOCKS), tables without rows left out; equal marks may be one row (arrow.runs). late:
+    how many rows came behind the domain's clock, and acted at it.
     """
 
     rows: Mapping[str, pa.Table]
     late: int
 
     def of(self, table: str) -> pa.Table:
-        """The rows of one table."""
-        return self.rows[table] if table in self.rows else OUTPUT_BLOCKS[table].empty_table()
+        """The rows of one table, each of them."""
+        return pa.concat_tables(in_full(self.rows.get(table, OUTPUT_BLOCKS[table].empty_table())))
 
 
 def moved(clock: BrokerClock, high_us: int, rules: Rules, *, finish: bool = False) -> BrokerClock:

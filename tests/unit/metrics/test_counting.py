@@ -2,10 +2,13 @@
 
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.arrow import runs
+from headgate.arrow.runs import with_times
 from headgate.metrics import Metrics, QuotaFigures, counting, quota_series
 from headgate.metrics.tables import REASONS, TABLES
 from headgate.metrics.usage_series import OF_TENANT
@@ -166,6 +169,14 @@ def taken(*batches, **options):
 )
 def test_rows_move_the_series_of_their_table(rows, name, expected):
     assert expected == told(taken(batch(**rows)))[name]
+
+
+def test_marks_that_are_one_row_count_as_often_as_it_stands_for(monkeypatch):
+    monkeypatch.setattr(runs, "AT_ONCE", 2)
+    rows = batch(marks=[OF_ACME, OF_ACME])
+    seen = told(taken(rows | {"marks": with_times(rows["marks"], np.array([4, 1]))}))
+    assert {("mark", "b1", "topic", "TopicPublishRate"): 5} == seen["headgate_marks_total"]
+    assert {("TOPIC_PUBLISH_RATE_MESSAGES", "acme"): 5} == seen["headgate_held_total"]
 
 
 def test_what_admitted_traffic_does_not_have_has_no_series():

@@ -7,6 +7,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from headgate.arrow.blocks import encode, gather
+from headgate.arrow.runs import in_full
 from headgate.keyed.operator import Block
 from headgate.throttle.array_form import run_arrays
 from headgate.throttle.key_operator import step_key
@@ -173,8 +174,9 @@ def assert_forms_agree(batches, rules):
 
 
 def rows_in(blocks, kind, schema):
-    """All rows of a kind, with every column of `schema`."""
-    return gather(schema, [block.block for block in blocks if block.kind == kind]).to_pylist()
+    """All rows of a kind, each of them, with every column of `schema`."""
+    rows = gather(schema, [block.block for block in blocks if block.kind == kind])
+    return [row for some in in_full(rows) for row in some.to_pylist()]
 
 
 def picture(state):
