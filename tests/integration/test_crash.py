@@ -3,10 +3,13 @@
 import random
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -149,29 +152,49 @@ def test_a_first_batch_that_broke_off_between_two_tables_is_done_by_the_next_sta
     assert len(rows_of(out, "marks")) == sum(told(metrics)["headgate_marks_total"].values())
 
 
+BEFORE, AFTER = 1_000_000, 1
+EDITED = {
+    "a topic's rate": ("", lambda rate: {"broker": {"maxPublishRatePerTopicInMessages": rate}}),
+    "a group's": (
+        "group_limits = 'shared'\n",
+        lambda rate: {
+            "broker": {},
+            "groups": {"resourcegroups": {"gold": {"publishRateInMsgs": rate}}, "tenants": {"acme": "gold"}},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), EDITED.values(), ids=EDITED)
 def test_limits_that_were_edited_hold_after_the_batch_that_was_broken_off(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str,
+    said: Callable[[int], dict[str, Any]],
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """And from then on: what was still to be taken in obeys them."""
     write_trace(SMALL, tmp_path / "trace", "json")
-    before, after = (
-        load_conf(write_conf(tmp_path / name, OPERATOR, broker={"maxPublishRatePerTopicInMessages": rate}))
-        for name, rate in (("before", 1_000_000), ("after", 1))
-    )
+    before, after = (load_conf(write_conf(tmp_path / str(rate), TEXT + text, **said(rate))) for rate in (BEFORE, AFTER))
 
-    def no_space(*_: Any) -> bool:
-        raise OSError("no space left")
+    def no_space(tables: Tables, name: str, rows: pa.Table, application: str, version: int) -> bool:
+        if name == "topic_usage" and version == 3:
+            raise OSError("no space left")
+        return append(tables, name, rows, application, version)
 
+    append = Tables.append
     with monkeypatch.context() as patch:
         patch.setattr(Tables, "append", no_space)
         with pytest.raises(StreamingQueryException, match="no space left"):
             Run(spark, before, tmp_path / "trace", tmp_path / "out").to_end()
     Run(spark, after, tmp_path / "trace", tmp_path / "out").to_end()
 
-    limits = [row for row in rows_of(tmp_path / "out", "control") if row["source"] == "conf" and row["kind"] == "limit"]
-    times = {row["messages_per_s"]: row["effective_time"] for row in limits}
-    assert max(row["event_time"] for row in rows_of(tmp_path / "out", "topic_usage")) <= times[1]
-    assert times[1_000_000] < times[1]
-    assert [] == [row for row in rows_of(tmp_path / "out", "marks") if row["action"] == "mark"]
+    ends = {row["batch_id"]: row["event_time"] for row in rows_of(tmp_path / "out", "batches")}
+    limits = [row for row in rows_of(tmp_path / "out", "control") if row["kind"] == "limit" and row["messages_per_s"]]
+    edited_at = min(row["effective_time"] for row in limits if row["messages_per_s"] <= AFTER)
+    marks = [row["event_time"] for row in rows_of(tmp_path / "out", "marks") if row["action"] == "mark"]
+    assert ends[3] - edited_at < timedelta(milliseconds=1)  # shares of quotas hold from whole milliseconds on
+    assert ends[3] < min(marks) < ends[6]
 
 
 def test_a_kill_doubles_and_loses_nothing(scene) -> None:

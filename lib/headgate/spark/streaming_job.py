@@ -118,7 +118,7 @@ class StreamingJob:
         raise NotImplementedError
 
     def _begin(self) -> None:
-        """Before the query starts."""
+        """Before the query starts. If a stop comes meanwhile, it does not."""
 
     def _drain(self) -> None:
         """Use the input up."""
@@ -138,16 +138,20 @@ class StreamingJob:
         StreamingQueryException for what fails otherwise, TableError for ticks that cannot be written.
         """
         self._begin()
-        if self._schedule.once:
-            self._drain()
-            self._close()
-        else:
-            self._to_the_end(self._follow, processingTime=f"{self._schedule.interval_ms} milliseconds")
+        if not self._stop.is_set():
+            self._run_on()
         if self._stop.is_set() and not (self._has_failed or self.broken_off) and self._is_batch_open():
             self._complete()
         if not self._has_failed:
             self._end()
         return not self._stop.is_set()
+
+    def _run_on(self) -> None:
+        if self._schedule.once:
+            self._drain()
+            self._close()
+        else:
+            self._to_the_end(self._follow, processingTime=f"{self._schedule.interval_ms} milliseconds")
 
     def _close(self) -> None:
         if not self._stop.is_set() and self._is_batch_open():  # a closing batch would be that one

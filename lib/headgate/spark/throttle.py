@@ -119,7 +119,8 @@ class ThrottleRun(StreamingJob):
         self._routing = replace(routing_of(self._layout), broker=job.broker)
         if self.sharing is not None:
             self.sharing.enforces = self._layout.whole_brokers
-            self.sharing.begin(self._reached())
+            if not self._is_behind:
+                self.sharing.begin(self._reached())
 
     def _begin(self) -> None:
         form_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk

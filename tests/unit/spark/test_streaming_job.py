@@ -98,6 +98,24 @@ def test_a_stop_ends_a_run_before_it_is_closed_and_says_so():
     assert ["begin", "availableNow", "end"] == job.said
 
 
+class Behind(Scripted):
+    """Runs a batch that was broken off before anything else."""
+
+    def _begin(self):
+        super()._begin()
+        self._to_the_end(None, once=True)
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_stop_or_a_failure_while_a_job_begins_is_its_end(once, monkeypatch):
+    monkeypatch.setattr(streaming_job, "has_open_batch", lambda _: False)
+    stopped = Behind([(7, 5)], stop_after=2, once=once)
+    failed = Behind([(7, 5)], stop_after=2, once=once, failing=(2, DISK_FULL))
+    assert (False, False) == (stopped.run(), failed.run())
+    assert ["begin", "once", "end"] == stopped.said
+    assert ["begin", "once"] == failed.said
+
+
 def _away(_):
     raise OSError("away")
 
