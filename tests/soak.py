@@ -30,6 +30,7 @@ WHOLE_HEAP = "-Xms1g -Xmx1g -XX:+AlwaysPreTouch"
 GIVEN_BACK = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0", "MALLOC_TRIM_THRESHOLD_": "131072"}
 """Allocators, that of delta-rs and glibc's, give back at once what is free: kept, it would look like growth."""
 WINDOW_S = 120
+SHARES = {"between batches": 0.1, "half of the time": 0.5}
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -129,21 +130,26 @@ class Part:
         if process is not None and process.poll() is None:
             self.samples.append(Sample(time.monotonic(), self.starts, _held(process.pid)))
 
-    def floors(self, settling_s: float) -> list[Sample]:
-        """What it held at least in each WINDOW_S after the last start that was sampled, once settled: batches under way
-        and children just forked come on top.
+    def held_in_windows(self, settling_s: float, share: float) -> list[Sample]:
+        """In each whole WINDOW_S after the last start that was sampled, once settled, what it held in so many samples
+        or held less. A low share is what it keeps between batches, a half is batches under way, too; children just
+        forked, and processes that were missed, are neither.
         """
         since = [sample for sample in self.samples if sample.start == self.samples[-1].start]
-        late = [sample for sample in since if sample.at_s - since[0].at_s > settling_s]
-        windows = [list(one) for _, one in groupby(late, lambda sample: int((sample.at_s - since[0].at_s) / WINDOW_S))]
-        return [
-            one[0]._replace(held=Held(*map(min, zip(*(each.held for each in one), strict=True)))) for one in windows
-        ]
+        late = [sample for sample in since if sample.at_s - since[0].at_s >= settling_s]
+        windows = [list(one) for _, one in groupby(late, lambda sample: int((sample.at_s - late[0].at_s) / WINDOW_S))]
+        if windows and late[-1].at_s - windows[-1][0].at_s < WINDOW_S * 0.9:
+            windows.pop()
+        return [one[0]._replace(held=_at_share([sample.held for sample in one], share)) for one in windows]
 
-    def slope_mb_per_h(self, settling_s: float) -> Slope | None:
-        """How fast these grew; None: not for as long as it took to settle. What Java has compiled is left out."""
-        floors = self.floors(settling_s)
-        return _slope(floors) if floors and floors[-1].at_s - floors[0].at_s > settling_s - WINDOW_S else None
+    def slopes_mb_per_h(self, settling_s: float) -> dict[str, Slope] | None:
+        """How fast these grew, at SHARES; None: not for as long as it took to settle. What Java has compiled is left
+        out.
+        """
+        found = {name: self.held_in_windows(settling_s, share) for name, share in SHARES.items()}
+        if any(len(windows) < max(int(settling_s / WINDOW_S), 3) for windows in found.values()):
+            return None
+        return {name: _slope(windows) for name, windows in found.items()}
 
     def _supervise(self) -> None:
         while not self._is_over:
@@ -220,6 +226,11 @@ def _resident_mb(pid: int) -> float:
     with suppress(OSError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 2**20
     return 0.0
+
+
+def _at_share(held: Sequence[Held], share: float) -> Held:
+    """Of each kind of memory."""
+    return Held(*(sorted(kind)[int(len(kind) * share)] for kind in zip(*held, strict=True)))
 
 
 def _slope(samples: Sequence[Sample]) -> Slope:

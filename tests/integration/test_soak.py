@@ -30,7 +30,7 @@ from integration.runs import await_that, write_conf
 from prometheus_server import Prometheus
 from pulsar_standalone import Pulsar
 from real_broker import free_ports
-from soak import BROKERS, ROOT, Disk, Fault, Part, Traffic, headgate, killed_and_restarted, missing, torn
+from soak import BROKERS, ROOT, SHARES, Disk, Fault, Part, Traffic, headgate, killed_and_restarted, missing, torn
 from soak_clients import Clients
 
 MINUTES = int(os.environ.get("SOAK_MINUTES", "120"))
@@ -240,13 +240,19 @@ def test_nothing_is_lost_or_doubled_and_every_fault_is_named(
     publishes = sum(amounts["publishes"] for amounts in traffic.sent.values())
     report(f"{publishes:,} publishes, {traffic.malformed:,} malformed rows")
     measured = parts if MINUTES >= A_REAL_ONE else []
-    slopes = {one.name: one.slope_mb_per_h(SETTLING_S) for one in measured}
+    slopes = {one.name: one.slopes_mb_per_h(SETTLING_S) for one in measured}
     for one in measured:
-        seen = [str(floor.held) for floor in one.floors(0)]
-        report(f"memory of {one.name}: {slopes[one.name]}; MB: {'; '.join(seen)}")
+        seen = [str(window.held) for window in one.held_in_windows(0, min(SHARES.values()))]
+        said = [f"{slope} {when}" for when, slope in (slopes[one.name] or {}).items()]
+        report(f"memory of {one.name}: {', '.join(said)}; MB between batches: {'; '.join(seen)}")
 
     assert all(slopes.values()), slopes
-    growing = {name: str(slope) for name, slope in slopes.items() if slope and slope.is_above(MOST_SLOPE_MB_PER_H)}
+    growing = {
+        (name, when): str(slope)
+        for name, of_part in slopes.items()
+        for when, slope in (of_part or {}).items()
+        if slope.is_above(MOST_SLOPE_MB_PER_H)
+    }
     assert not growing
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from soak import WINDOW_S, Held, Part, Sample, parsed_mb
+from soak import Held, Part, Sample, parsed_mb
 
 SERIAL = """27422:
  def new generation   total 314368K, used 1024K [0x00000000c0000000, 0x00000000d5550000)
@@ -29,21 +29,36 @@ def test_heap_what_is_used_of_it_and_compiled_code_are_told_apart(told, found):
     assert parsed_mb(told) == found
 
 
-@pytest.mark.parametrize("grows_mb_per_h", [0, 30])
-def test_what_is_held_for_a_moment_is_no_growth(grows_mb_per_h):
-    """Each third sample alone has neither a batch under way nor a child just forked."""
+def sampled(held_mb, samples=600):
+    """A part of which a sample was taken every 10 s. held_mb: by the number of the sample, floor and what is on top."""
     part = Part("job", ["true"], Path())
-    for n in range(600):
-        floor_mb = 100 + (n * 10 // WINDOW_S * WINDOW_S) / 3600 * grows_mb_per_h
-        batch_mb, child_mb = (40 if n % 3 == 1 else 0), (n if n % 3 == 2 else 0)
-        part.samples.append(Sample(n * 10, 1, Held(floor_mb + batch_mb, n, 300, 50 + child_mb)))
-    slope = part.slope_mb_per_h(900)
-    assert slope is not None
-    assert slope.mb_per_h == pytest.approx(grows_mb_per_h, abs=0.2)
-    assert slope.is_above(1) is bool(grows_mb_per_h)
+    for n in range(samples):
+        floor_mb, on_top_mb = held_mb(n)
+        part.samples.append(Sample(n * 10, 1, Held(floor_mb, n, 300, on_top_mb)))
+    return part
+
+
+def growing(n, mb_per_h):
+    return n * 10 / 3600 * mb_per_h
+
+
+GROWTH = {
+    "none": (lambda n: (100, 40 * (n % 3 > 0)), False, False),
+    "a child just forked": (lambda n: (100, 40 * (n % 3 > 0) + n * (n % 12 == 1)), False, False),
+    "what is kept": (lambda n: (100 + growing(n, 30), 40 * (n % 3 > 0)), True, True),
+    "a process missed now and then": (lambda n: ((100 + growing(n, 30)) * (n % 40 > 0), 0), True, True),
+    "what a batch needs": (lambda n: (100, (40 + growing(n, 30)) * (n % 3 > 0)), False, True),
+}
+
+
+@pytest.mark.parametrize(("held_mb", "between", "half"), GROWTH.values(), ids=GROWTH)
+def test_growth_is_seen_in_what_is_kept_and_in_what_batches_need(held_mb, between, half):
+    slopes = sampled(held_mb).slopes_mb_per_h(900)
+    assert slopes is not None
+    assert (between, half) == tuple(slopes[name].is_above(1) for name in ("between batches", "half of the time"))
+    for slope, grows in zip(slopes.values(), (between, half), strict=True):
+        assert slope.mb_per_h == pytest.approx(30 * grows, abs=1)
 
 
 def test_no_slope_before_it_was_settled_for_long_enough():
-    part = Part("job", ["true"], Path())
-    part.samples = [Sample(n * 10, 1, Held(1, 1, 1, 1)) for n in range(170)]
-    assert part.slope_mb_per_h(900) is None
+    assert sampled(lambda _: (1, 1), 170).slopes_mb_per_h(900) is None

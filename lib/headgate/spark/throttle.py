@@ -126,8 +126,9 @@ class ThrottleRun(StreamingJob):
         form_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
         if self._is_behind:
             self._to_the_end(None, once=True)
-            if not self._stop.is_set():
-                self.tables.append_control(self._new_limits(self.tables.read("control")))
+            if self._stop.is_set():
+                return
+            self.tables.append_control(self._news(self.tables.read("control"), self._layout))
         if self.sharing is not None:
             self.sharing.begin(self._reached())  # jobs of other brokers may have come up meanwhile
 
@@ -229,18 +230,19 @@ class ThrottleRun(StreamingJob):
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
         if not self._is_behind:
-            rows += self._new_limits(control)
-        keys = self._keys_in_state() if kept.state_key == "topic" else [None]
-        rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
+            rows += self._news(control, kept)
         self.tables.append_control(rows)
         return kept
 
-    def _new_limits(self, control: pa.Table) -> list[dict[str, Any]]:
-        """Rows of what the conf files say and `control` does not, from the highest event time in the tables on."""
+    def _news(self, control: pa.Table, layout: Layout) -> list[dict[str, Any]]:
+        """Rows of what the conf files say and `control` does not, from the highest event time in the tables on, and
+        ticks for which every key tells how far it is.
+        """
         changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
         said = conf_rows(conf_limits(self._conf), control, changed_at, groups=self.sharing is None)
         self._limits_changed = self._has_begun and bool(said)
-        return said
+        keys = self._keys_in_state() if layout.state_key == "topic" else [None]
+        return [*said, *(tick_row(FROM_THE_START, key=key) for key in keys)]
 
     def _are_brokers_whole(self) -> bool:
         """Whether all topics of a broker need one key: groups are shared, or may be before the checkpoint ends."""
