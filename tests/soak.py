@@ -199,9 +199,16 @@ def _held(pid: int) -> Held:
             total_mb, used_mb, compiled_mb = _java_mb(one)
             heap_mb, code_mb = heap_mb + used_mb, code_mb + compiled_mb
             java_mb += _resident_mb(one) - total_mb - compiled_mb
-        elif Path(f"/proc/{one}/exe").resolve().name != "java":  # Java's memory once more, in a child just forked
+        elif not _runs_java(one):  # it would be Java's memory once more, in a child just forked
             others_mb += _resident_mb(one)
     return Held(heap_mb, code_mb, java_mb, others_mb)
+
+
+def _runs_java(pid: int) -> bool:
+    """False: it may have ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/exe").readlink().name == "java"
+    return False
 
 
 def _java_mb(pid: int) -> tuple[float, float, float]:

@@ -1,10 +1,11 @@
 """What the soak takes from what Java tells of its memory, whichever collector and compiler, and what of it counts."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from soak import Held, Part, Sample, parsed_mb
+from soak import Held, Part, Sample, _held, _runs_java, parsed_mb
 
 SERIAL = """27422:
  def new generation   total 314368K, used 1024K [0x00000000c0000000, 0x00000000d5550000)
@@ -27,6 +28,13 @@ CodeHeap 'profiled nmethods': size=120032Kb used=13312Kb max_used=13315Kb free=1
 @pytest.mark.parametrize(("told", "found"), [(SERIAL, (990, 111, 29)), (G1, (1024, 66, 17))])
 def test_heap_what_is_used_of_it_and_compiled_code_are_told_apart(told, found):
     assert parsed_mb(told) == found
+
+
+def test_a_process_that_has_ended_holds_nothing():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert (0, 0, 0, 0) == _held(ended.pid)
+    assert _runs_java(ended.pid) is False
 
 
 def sampled(held_mb, samples=600):
