@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 from deltalake import DeltaTable
 
+from failing_proxy import SLOW_DOWN
 from headgate.quota.groups import presence
 from headgate.quota.tables import delta as of_quotas
 from headgate.quota.tables import topic_tables
@@ -79,7 +80,7 @@ def waits(patch: pytest.MonkeyPatch, *others: ModuleType) -> list[dict[str, str]
 def refusing(patch: pytest.MonkeyPatch, status: int, code: str, only: str = "") -> Iterator[None]:
     """A store that answers each request so; only: those with this method, and others as if the bucket were empty."""
 
-    class Refusal(BaseHTTPRequestHandler):
+    class Refusal(_Quiet):
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>So it is.</Message></Error>"
@@ -98,10 +99,44 @@ def refusing(patch: pytest.MonkeyPatch, status: int, code: str, only: str = "") 
 
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer  # noqa: N815  as http.server calls them
 
-        def log_message(self, *_: object) -> None:
-            pass
+    with _served(patch, Refusal):
+        yield
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusal) as server:
+
+@contextmanager
+def slow_down(patch: pytest.MonkeyPatch, content: bytes, refusals: int) -> Iterator[list[str]]:
+    """A store in which each file holds the content, and the first so many times that one is read is 503 SlowDown.
+
+    Yields the methods of the requests.
+    """
+    methods = []
+
+    class SlowDown(_Quiet):
+        def answer(self) -> None:
+            methods.append(self.command)
+            is_refused = self.command == "GET" and methods.count("GET") <= refusals
+            body = SLOW_DOWN if is_refused else content
+            self.send_response(503 if is_refused else 206)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_GET = do_HEAD = answer  # noqa: N815  as http.server calls them
+
+    with _served(patch, SlowDown):
+        yield methods
+
+
+class _Quiet(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def _served(patch: pytest.MonkeyPatch, handler: type[BaseHTTPRequestHandler]) -> Iterator[None]:
+    """From now on s3a:// is answered so."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:

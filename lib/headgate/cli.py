@@ -26,7 +26,7 @@ from headgate.replay.arguments import add_replay_arguments
 from headgate.service.arguments import add_serve_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
 from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
-from headgate.store_errors import is_of_disk, is_transient, not_written
+from headgate.store_errors import is_of_disk, is_transient, transient_line
 from headgate.stores import check_reachable
 from headgate.tryout.arguments import add_try_arguments
 from headgate.why.arguments import add_why_arguments
@@ -82,10 +82,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"headgate: {error}", file=sys.stderr)
         return EXIT_TRANSIENT if is_transient(error) else EXIT_ERROR
     except OSError as error:
-        if not is_of_disk(error):
+        if not is_transient(error):
             raise
-        print(f"headgate: {not_written(error)}", file=sys.stderr)
-        _print_no_more()
+        print(f"headgate: {transient_line(error)}", file=sys.stderr)
+        if is_of_disk(error):
+            _print_no_more()
         return EXIT_TRANSIENT
     except KeyboardInterrupt:
         print("headgate: stopped", file=sys.stderr)

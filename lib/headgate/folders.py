@@ -7,12 +7,23 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.errors import InputError, TransientError
 from headgate.store_errors import is_of_disk, said, unreached
-from headgate.stores import AT_FIRST, PATIENT, Patience, file_system, is_stored, local_path, without_file
+from headgate.stores import (
+    AT_FIRST,
+    PATIENT,
+    Patience,
+    asked_again,
+    content_of,
+    file_system,
+    is_stored,
+    local_path,
+    without_file,
+)
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
@@ -56,7 +67,7 @@ class Folder(ABC):
 def folder_at(place: str | Path, patience: Patience = PATIENT) -> Folder:
     """The folder at a place. Nothing is looked at yet. patience: for S3."""
     local = local_path(str(place))
-    return _Stored(*file_system(str(place), patience)) if local is None else _OnDisk(local)
+    return _Stored(*file_system(str(place), patience), patience) if local is None else _OnDisk(local)
 
 
 def folder_of(path: str, patience: Patience = PATIENT) -> tuple[Folder, str]:
@@ -109,8 +120,8 @@ class _OnDisk(Folder):
 
 
 class _Stored(Folder):
-    def __init__(self, files: "pafs.FileSystem", root: str) -> None:
-        self._files, self._root = files, root
+    def __init__(self, files: "pafs.FileSystem", root: str, patience: Patience) -> None:
+        self._files, self._root, self._patience = files, root, patience
 
     def names(self) -> list[str]:
         import pyarrow.fs as pafs  # noqa: PLC0415  heavy
@@ -120,11 +131,9 @@ class _Stored(Folder):
 
     def read(self, name: str) -> bytes | None:
         try:
-            with self._files.open_input_stream(f"{self._root}/{name}") as stream:
-                content: bytes = stream.read()
+            return content_of(self._files, f"{self._root}/{name}", self._patience)
         except FileNotFoundError:
             return None
-        return content
 
     def stamp(self, name: str) -> tuple[int, ...] | None:
         found = self._files.get_file_info(f"{self._root}/{name}")
@@ -142,7 +151,7 @@ class _Stored(Folder):
             self._files.delete_file(f"{self._root}/{name}")
 
     def folder(self, name: str) -> Folder:
-        return _Stored(self._files, f"{self._root}/{name}")
+        return _Stored(self._files, f"{self._root}/{name}", self._patience)
 
 
 @contextmanager
@@ -181,7 +190,11 @@ def _copy(place: str, scratch: Path) -> Path:
         if one.is_file:
             to = target / one.path.removeprefix(root).lstrip("/")
             to.parent.mkdir(parents=True, exist_ok=True)
-            with files.open_input_stream(one.path) as source, to.open("wb") as sink:
-                shutil.copyfileobj(source, sink)
+            asked_again(partial(_copy_file, files, one.path, to), PATIENT)
             os.utime(to, ns=(one.mtime_ns, one.mtime_ns))
     return target
+
+
+def _copy_file(files: "pafs.FileSystem", path: str, to: Path) -> None:
+    with files.open_input_stream(path) as source, to.open("wb") as sink:
+        shutil.copyfileobj(source, sink)

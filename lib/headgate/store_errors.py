@@ -78,9 +78,10 @@ def _is_of_store(error: BaseException) -> bool:
     return bool(_OF_STORE.search(str(error)))
 
 
-def not_written(error: OSError) -> str:
-    """What to tell of an error of a disk that nothing tells of before."""
-    return f"output or a temporary file cannot be written: {said(error)}; {remedy(error, '')}"
+def transient_line(error: OSError) -> str:
+    """What to tell of a transient error of a library that no error of headgate's tells of."""
+    what = "output or a temporary file cannot be written" if is_of_disk(error) else "an object store does not answer"
+    return f"{what}: {said(error)}; {remedy(error, '')}"
 
 
 def remedy(error: BaseException, otherwise: str) -> str:

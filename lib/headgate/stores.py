@@ -8,10 +8,11 @@ environment, profiles and roles of machines. headgate reads no credentials, and 
 import errno
 import os
 import re
-from collections.abc import Mapping
-from functools import cache
+import time
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from unicodedata import category
 from urllib.parse import unquote
 
@@ -25,6 +26,13 @@ SCHEMES = ("s3a", "abfss", "gs")
 ENDPOINT, ALLOW_HTTP = "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _CONNECT_S = 5
+_ANSWER_LOST = "Failed to flush response stream"
+"""What pyarrow says where a store answers with an error that is longer than the bytes that were asked for. It does not
+send such a request again, whatever the error was.
+"""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+
+T = TypeVar("T")
 
 
 class Patience(NamedTuple):
@@ -214,6 +222,42 @@ def _s3(endpoint: str | None, patience: Patience) -> "pafs.FileSystem":
         allow_delayed_open=True,  # one request for a small file
         retry_strategy=pafs.AwsStandardS3RetryStrategy(patience.attempts),
     )
+
+
+def content_of(files: "pafs.FileSystem", path: str, patience: Patience = PATIENT) -> bytes:
+    """What a file holds, read as `asked_again` reads. patience: that of `files`.
+
+    Raises FileNotFoundError where it is not there, OSError where it cannot be read.
+    """
+    return asked_again(partial(_content, files, path), patience)
+
+
+def _content(files: "pafs.FileSystem", path: str) -> bytes:
+    with files.open_input_file(path) as file:
+        content: bytes = file.read()
+    return content
+
+
+def asked_again(read: Callable[[], T], patience: Patience) -> T:
+    """What `read` returns. A store that refuses a request for a few bytes is asked as often as for many.
+
+    read: reads from pyarrow's file system with this patience; it is run again from its start, after pauses of 0.1 s,
+    0.2 s and so on up to 5 s. Raises OSError.
+    """
+    lost = None
+    for attempt in range(patience.attempts):
+        if attempt:
+            time.sleep(min(_FIRST_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S))
+        try:
+            return read()
+        except OSError as error:
+            if _ANSWER_LOST not in str(error):
+                raise
+            lost = error
+    raise OSError(
+        f"AWS Error INTERNAL_FAILURE during GetObject operation: {patience.attempts} times the store answered with an "
+        "error, which its library does not pass on"
+    ) from lost
 
 
 _CREDENTIALS = (

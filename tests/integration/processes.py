@@ -37,7 +37,10 @@ def options(**values: object) -> list[str]:
 
 
 def run_job(job: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The job from start to end."""
+    """The job from start to end.
+
+    All that the job says, errors too, is on stdout: Spark joins its streams. stderr is what spark-submit.sh says.
+    """
     return subprocess.run(
         command(job, *arguments),
         cwd=ROOT,
@@ -53,7 +56,7 @@ def connected(done: subprocess.CompletedProcess[str]) -> None:
     """The job has ended well; skip where Spark's Kafka connector cannot be had."""
     if done.returncode == UNAVAILABLE:
         pytest.skip(f"no Kafka connector for Spark: {done.stderr.strip()}")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @contextmanager

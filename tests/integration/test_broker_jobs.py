@@ -262,7 +262,7 @@ def one_job_for_all(cluster: Cluster) -> dict[str, int]:
     paths = options(input=cluster.folder / "trace", output=alone / "out", conf_dir=alone / "conf")
     write_conf(alone / "conf", f"[input]\nmax_files_per_trigger = 10\n{TEXT}", broker=QUICK, groups=GROUPS)
     done = run_job("throttle", "--once", "--format", "json", *paths)
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
     control = query(
         "SELECT broker, messages_per_s FROM (SELECT broker, messages_per_s, row_number() OVER (PARTITION BY broker "
         "ORDER BY effective_time DESC, seq DESC) AS place FROM control WHERE source = 'quota') WHERE place = 1",

@@ -104,7 +104,7 @@ def once(scene: Path, output: str) -> list[str]:
 
 def finish(scene: Path, output: str) -> None:
     done = run_job("throttle", *once(scene, output))
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
 
 
 def compare_after_kills(scene: Path, output: str, kills: list[Kill]) -> None:

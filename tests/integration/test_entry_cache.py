@@ -277,7 +277,7 @@ def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[in
         job = ("entry_cache", *arguments(scene, output))
         killed += kill_at_commits(output, commits_before, *job, log=scene / f"{name}.log", delay_s=delay_s)
     done = run_job("entry_cache", *arguments(scene, output))
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
     assert expected["cache_metrics"]
     got, calm_results = rows_of(output), results_of(calm)
     assert expected["cache_evictions"] == got["cache_evictions"]

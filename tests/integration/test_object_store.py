@@ -90,7 +90,7 @@ def test_a_job_that_is_killed_on_a_store_that_fails_at_times_writes_the_tables_o
         counts = failing.counts()
     if done.returncode == UNAVAILABLE:
         pytest.skip(done.stderr)
-    assert (True, 0, "") == (killed, done.returncode, done.stderr), log.read_text()
+    assert (True, 0, "") == (killed, done.returncode, done.stderr), log.read_text() + done.stdout
     assert min(counts["refused"], counts["delayed"]) > 20, counts
     place = scene.output("killed")
     assert results_of(scene.folder / "calm") == results_of(place)

@@ -61,7 +61,7 @@ def test_a_job_goes_on_with_more_parts_as_with_those_that_it_had(
         refused = run_here(capsys, "state", *split)
     assert (2, True) == (refused.returncode, "Start the job once more, stop it with SIGTERM" in refused.stderr)
     done = run_job("state", *map(str, split))  # with a session that ran no query
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
     assert run_here(capsys, "state", *split).returncode == 0, "what is done already is done"
     assert state.to_pylist() == read_state(spark, str(checkpoint)).to_pylist()
 

@@ -168,7 +168,7 @@ def test_reasons_of_what_is_held_are_those_of_its_limits(scraped: Scraped) -> No
 
 def test_promtool_accepts_the_alert_rules(promtool: Callable[..., CompletedProcess[str]]) -> None:
     done = promtool("check", "rules", ALERTS)
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
 
 
 def test_each_alert_fires_when_it_should_and_only_then(promtool: Callable[..., CompletedProcess[str]]) -> None:

@@ -226,7 +226,7 @@ def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[in
             output, begun + after, "protocol", *arguments(scene, output), log=log, delay_s=delay_s
         )
     done = run_job("protocol", *arguments(scene, output))
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
     assert results_of(calm) == results_of(output)
     return killed
 
@@ -256,5 +256,5 @@ def test_kills_change_nothing_where_marks_go_to_all_producers_of_a_topic(scene: 
     for after, delay_s in ((len(OF_PROTOCOL) + 3, 0.0), (len(OF_PROTOCOL) + 7, 0.4)):
         assert kill_at_commits(output, begun + after, "protocol", *given_, log=scene / "to-all.log", delay_s=delay_s)
     done = run_job("protocol", *given_)
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
     assert in_one_key(TO_ALL) == results_of(output)[0]

@@ -173,7 +173,7 @@ def settled(part: Part, traffic: Traffic, output: Path) -> None:
     with part.held():
         once = [*part.command, "--once"]
         done = subprocess.run(once, cwd=ROOT, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     of_marks = "SELECT count(*) AS marks, count(DISTINCT seq) AS publishes FROM t WHERE action = 'mark'"
     ((marks, of_publishes),) = (row.values() for row in asked(output, "marks", of_marks))
 

@@ -119,7 +119,7 @@ def test_workers_of_a_cluster_import_headgate_from_the_shipped_zip(tmp_path) -> 
     """A master and two workers with one core each; a barrier puts one task on each."""
     with cluster(tmp_path) as master:
         done = submit("--master", master, "--executor-memory", "512m", PROBE, "workers")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     seen = json.loads(done.stdout)
     (archive,) = {str(Path(row["module"]).parents[1]) for row in seen["workers"]}
     assert re.fullmatch(r"headgate-[0-9a-f]{12}\.zip", Path(archive).name)

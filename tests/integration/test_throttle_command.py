@@ -152,7 +152,7 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
     command = [ROOT / "spark-submit.sh", ROOT / "jobs" / "throttle.py", "--conf-dir", ROOT / "conf"]
     wide = os.environ | {"COLUMNS": "150"}
     done = subprocess.run(command, cwd=tmp_path, env=wide, capture_output=True, text=True, check=False)
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
     for words in (
         "no --input, so a bundled trace, 5 tenants on 3 brokers: 75,000 rows in output/demo/trace",
         "75,000 rows in",

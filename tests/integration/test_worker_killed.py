@@ -65,6 +65,6 @@ def test_a_killed_worker_ends_the_job_in_words_and_a_restart_completes_it(spark:
     assert expected == screen.read_text().splitlines()[-2:]
 
     done = run_job("throttle", *arguments)
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
     assert results_of(calm) == results_of(output)
     assert TRACE.events == sum(row["rows"] for row in rows_of(output, "batches"))

@@ -36,7 +36,7 @@ from headgate.stores import (
     without_slashes,
 )
 from headgate.tables.delta import Tables
-from stub_store import SECRET, at, refusing
+from stub_store import SECRET, at, refusing, slow_down
 
 _OF_DELTA_RS = (
     "Generic S3 error\n          \x1b[31m↳\x1b[0m Error performing GET http://x/b?list-type=2 - non-2xx status code\n"
@@ -193,6 +193,39 @@ def test_a_store_that_refuses_is_told_from_one_that_is_away(status, code, kind, 
     with refusing(monkeypatch, status, code), pytest.raises(InputError, match=re.escape(words)) as raised:
         check_reachable("s3a://b/o", "--output")
     assert kind is raised.type
+
+
+@pytest.mark.parametrize("size", [2, 107, 109, 500])
+def test_a_file_of_a_store_that_wants_fewer_requests_is_asked_for_again_however_small_it_is(size, monkeypatch):
+    """Pyarrow repeats a request only if the store's error, here of 108 bytes, fits into what was asked for."""
+    monkeypatch.setattr("headgate.stores._FIRST_PAUSE_S", 0)
+    content = b"x" * size
+    with slow_down(monkeypatch, content, refusals=2) as methods:
+        assert content == folder_at("s3a://b/conf", Patience(3, 20)).read("policies.json")
+        assert 3 == methods.count("GET")
+
+
+def test_a_copy_of_a_store_that_wants_fewer_requests_is_whole(monkeypatch, tmp_path):
+    monkeypatch.setattr("headgate.stores._FIRST_PAUSE_S", 0)
+    with slow_down(monkeypatch, b"{}", refusals=2), copied("s3a://b/trace.json") as copy:
+        assert b"{}" == Path(copy).read_bytes()
+
+
+def test_a_store_that_goes_on_refusing_is_away(monkeypatch):
+    monkeypatch.setattr("headgate.stores._FIRST_PAUSE_S", 0)
+    folder = pytest.raises(OSError, match=r"AWS Error INTERNAL_FAILURE .*: 3 times the store answered with an error")
+    with slow_down(monkeypatch, b"{}", refusals=9) as methods, folder as raised:
+        folder_at("s3a://b/conf", Patience(3, 20)).read("policies.json")
+    assert (3, True) == (methods.count("GET"), is_away(raised.value))
+
+
+def test_what_no_error_of_headgate_tells_of_a_store_that_is_away_is_told_all_the_same(capsys):
+    def read():
+        raise OSError("AWS Error SLOW_DOWN during GetObject operation: Please reduce your request rate.")
+
+    assert FAILED == exit_status("job", read)
+    line = "job: an object store does not answer: AWS Error SLOW_DOWN during GetObject operation: Please reduce your "
+    assert capsys.readouterr().err.startswith(f"{line}request rate; check the address, the store's endpoint")
 
 
 _PUT = "Generic S3 error: Error performing PUT http://x/b/o/part-0.parquet in 6.1s, after 2 retries, max_retries: 2, "

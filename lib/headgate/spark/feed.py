@@ -34,8 +34,8 @@ from deltalake.exceptions import DeltaError
 from headgate.arrow.blocks import decode, encode
 from headgate.errors import StateError, TableError
 from headgate.folders import Folder, folder_at
-from headgate.store_errors import said
-from headgate.stores import BRIEF, SCHEMES, file_system_of, joined, local_path, scheme_of
+from headgate.store_errors import remedy, said
+from headgate.stores import BRIEF, SCHEMES, content_of, file_system_of, joined, local_path, scheme_of
 from headgate.tables.query import CLEANED_EVERY
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
@@ -60,7 +60,7 @@ class Feed:
     def __init__(self, table: str, schema: pa.Schema, checkpoint: str) -> None:
         """table: what the output folder has by this name. checkpoint: of the one query that reads the feed.
 
-        Raises StateError for a checkpoint that read the table in another way.
+        Raises StateError for a checkpoint that read the table in another way, or cannot be read.
         """
         self.name = table.rstrip("/").rpartition("/")[2]
         self._table = table
@@ -161,8 +161,7 @@ class Feed:
     def _rows_of(self, version: int) -> list[pa.Table] | None:
         """The rows that a version of the table added, None: there is no such version in its log."""
         try:
-            with self._files.open_input_stream(f"{self._root}/_delta_log/{version:020d}.json") as commit:
-                lines = commit.read().splitlines()
+            lines = content_of(self._files, f"{self._root}/_delta_log/{version:020d}.json").splitlines()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -177,8 +176,8 @@ class Feed:
             raise self._unreadable(error) from error
 
     def _read(self, path: str) -> pa.Table:
-        with self._files.open_input_file(f"{self._root}/{path}") as file:
-            rows = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read(use_threads=False)
+        file = pa.BufferReader(content_of(self._files, f"{self._root}/{path}"))
+        rows = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read(use_threads=False)
         columns = [
             rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
             for field in self._schema
@@ -187,8 +186,15 @@ class Feed:
 
     def _check_kind(self, checkpoint: str) -> None:
         """A first batch always has rows of the feed, so a checkpoint without them was begun before there was one."""
-        has_begun = _last_number(self._checkpoint.folder("offsets")) is not None
-        if has_begun and _planned(self._checkpoint, self.name) is None:
+        try:
+            has_begun = _last_number(self._checkpoint.folder("offsets")) is not None
+            is_of_another = has_begun and _planned(self._checkpoint, self.name) is None
+        except OSError as error:
+            otherwise = "see to it that its files are there and can be read, and restart"
+            raise StateError(
+                f"the checkpoint {checkpoint} cannot be read: {said(error)}; {remedy(error, otherwise)}"
+            ) from error
+        if is_of_another:
             raise StateError(
                 f"the checkpoint {checkpoint} was begun by a version of headgate that read the table {self.name} in "
                 "another way, and cannot be continued by this one: start with a new --checkpoint and a new --output, "
@@ -274,7 +280,7 @@ def _lines(folder: Folder, name: str) -> list[str]:
     """Raises FileNotFoundError."""
     content = folder.read(name)
     if content is None:
-        raise FileNotFoundError(name)
+        raise FileNotFoundError(f"its file {name} is gone")
     return content.decode().splitlines()
 
 

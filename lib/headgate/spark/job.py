@@ -13,7 +13,7 @@ from headgate.engines.stops import WRONG as WRONG  # noqa: PLC0414
 from headgate.engines.stops import Stopped, broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words, is_refused
-from headgate.store_errors import is_of_disk, is_transient, not_written
+from headgate.store_errors import is_transient, transient_line
 
 FAILED = 1
 
@@ -60,9 +60,9 @@ def exit_status(name: str, work: Callable[[], int]) -> int:
         sys.stderr.write(f"{name}: {error}\n")
         return FAILED if is_transient(error) else WRONG
     except OSError as error:
-        if not is_of_disk(error):
+        if not is_transient(error):
             raise
-        sys.stderr.write(f"{name}: {not_written(error)}\n")
+        sys.stderr.write(f"{name}: {transient_line(error)}\n")
         return FAILED
     except SPARK_ERRORS as error:
         if (stopped := _stop_behind(error)) is not None:

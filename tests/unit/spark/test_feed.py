@@ -1,7 +1,9 @@
 """The feed of a table's rows, whatever is killed, deleted or appended. Spark's part is played by its logs."""
 
 import json
+import re
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from headgate.errors import StateError, TableError
+from headgate.folders import folder_at
 from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.job import FAILED, WRONG, exit_status
 from headgate.stores import Patience, file_system
@@ -314,6 +317,29 @@ def test_a_file_of_rows_that_cannot_be_read_is_an_error(table: str, checkpoint: 
         Path(path).unlink()
     with pytest.raises(TableError, match=r"new rows of the table .*control cannot be read"):
         begun(table, checkpoint)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_told_with_what_to_do(table: str, checkpoint: Path) -> None:
+    for name in ("offsets", "commits"):
+        (checkpoint / name).mkdir(parents=True)
+    (checkpoint / "sources" / "0").mkdir(parents=True)
+    (checkpoint / "commits" / "3").touch()
+    (checkpoint / "offsets" / "4").touch()
+    told = f"the checkpoint {checkpoint} cannot be read: its file 3 is gone; see to it that its files are there"
+    with pytest.raises(StateError, match=re.escape(told)):
+        Feed(table, CONTROL, str(checkpoint))
+
+
+def test_a_checkpoint_on_a_store_that_is_away_ends_the_job_with_1(
+    monkeypatch: pytest.MonkeyPatch, no_store: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start() -> int:
+        Feed("s3a://b/o/control", CONTROL, "s3a://b/o/checkpoint")
+        return 0
+
+    monkeypatch.setattr("headgate.spark.feed.folder_at", partial(folder_at, patience=Patience(1, 60)))
+    assert exit_status("throttle", start) == FAILED
+    assert "throttle: the checkpoint s3a://b/o/checkpoint cannot be read: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("checkpoint_", ["s3://bucket/checkpoint", "/tmp/a[b]/checkpoint"])

@@ -15,7 +15,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
 from headgate.store_errors import remedy, said
-from headgate.stores import PATIENT, Patience, file_system_of
+from headgate.stores import PATIENT, Patience, content_of, file_system_of
 from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
 
 BY = "headgate.by"
@@ -182,6 +182,10 @@ class Table:
         """Where a file of the table is, for its file system."""
         return f"{self.root}/{relative}"
 
+    def content(self, path: str) -> bytes:
+        """What the file at a `path` holds. Raises FileNotFoundError, OSError."""
+        return content_of(self.files, path, self.patience or PATIENT)
+
     def _check_log(self) -> None:
         """Raise OSError if the log cannot be read: delta-rs then takes the table for unchanged."""
         try:
@@ -196,8 +200,7 @@ class Table:
 
     def _commit(self, number: int) -> list[dict[str, Any]] | None:
         try:
-            with self.files.open_input_stream(self._commit_path(number)) as stream:
-                lines = stream.read().decode().splitlines()
+            lines = self.content(self._commit_path(number)).decode().splitlines()
             actions = [json.loads(line) for line in lines if line]
         except FileNotFoundError:
             return None

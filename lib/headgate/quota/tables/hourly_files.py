@@ -44,7 +44,8 @@ def read_file(table: Table, path: str, partition: Mapping[str, str | None]) -> p
 
     Raises FileNotFoundError if it is gone, TableError if it cannot be read.
     """
-    with told(table, "read", but=(FileNotFoundError,)), table.files.open_input_file(table.path(path)) as source:
+    with told(table, "read", but=(FileNotFoundError,)):
+        source = pa.BufferReader(table.content(table.path(path)))
         rows = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
         columns = {name: rows[name] for name in table.spec.file_schema.names}
         for name in table.spec.partition_by:

@@ -8,7 +8,7 @@ from headgate.errors import TableError
 from headgate.quota.tables.delta import BY
 from headgate.service.pages.read import Read
 from headgate.store_errors import said
-from headgate.stores import file_system_of
+from headgate.stores import content_of, file_system_of
 from headgate.tables.query import text
 
 MOST, MOST_COMMITS = 100, 300
@@ -102,8 +102,8 @@ def _commits(read: Read, name: str) -> list[Commit]:
         newest = part.table.version()
         for number in range(newest, max(-1, newest - MOST_COMMITS), -1):
             try:
-                with files.open_input_stream(f"{root}/_delta_log/{number:020d}.json") as stream:
-                    found += _commit([json.loads(line) for line in stream.read().splitlines() if line])
+                content = content_of(files, f"{root}/_delta_log/{number:020d}.json")
+                found += _commit([json.loads(line) for line in content.splitlines() if line])
             except FileNotFoundError:
                 break
             except (OSError, ValueError) as error:
