@@ -21,6 +21,8 @@ from steps import CACHE
 LOGS = CACHE / "logs"
 LOGS_KEPT = 20
 PR_SET_PDEATHSIG = 1
+OF_SIGNALS = {128 + number: number for number in signal.Signals}
+"""Exit statuses for signals: Spark passes on one of these where a signal ended the job's Python."""
 SPARK_GAVE_UP = range(50, 56)  # exit statuses of Spark's own last resort (uncaught exception, out of memory)
 
 
@@ -82,7 +84,8 @@ def run_job(command: Sequence[str], environment: Mapping[str, str], name: str, *
     """Run spark-submit to its end and return the job's exit status.
 
     The JVM's stderr goes to .cache/logs; what the job prints is on its stdout. If Spark fails before it starts the job,
-    gives up or is killed, that log is shown: in every other case the job's Python has said itself what is wrong.
+    gives up or is killed, that log is shown, if it is not on the screen. If the job's Python is killed, that is said.
+    In every other case it has said itself what is wrong.
     """
     with ExitStack() as stack:
         notes = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-")))
@@ -108,6 +111,8 @@ def run_job(command: Sequence[str], environment: Mapping[str, str], name: str, *
                 os.killpg(child.pid, signal.SIGTERM)  # a job whose JVM is gone
             if log is not None and not stop.count and (not started.exists() or status < 0 or status in SPARK_GAVE_UP):
                 report(Path(log.name), status)
+            elif not stop.count and (number := OF_SIGNALS.get(128 - status if status < 0 else status)):
+                report_killed("Spark" if status < 0 else "the job's Python", number)
         return stop.exit_status(status)
 
 
@@ -136,3 +141,12 @@ def report(log: Path, status: int) -> None:
     steps.say(f"headgate: Spark {how}. " + (f"From its log, {log}:" if lines else f"Its log {log} is empty."))
     for line in lines:
         steps.say(f"  | {line}")
+
+
+def report_killed(what: str, number: signal.Signals) -> None:
+    """Say what a process that was killed could not say itself."""
+    steps.say(
+        f"headgate: {what} was ended by signal {number.value} ({number.name}): somebody sent it, memory ran out, or a "
+        "library crashed; the kernel's log may say which. Start the job again: on the same checkpoint it goes on where "
+        "its tables stand."
+    )

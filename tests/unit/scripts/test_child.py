@@ -1,5 +1,6 @@
 """A stop ends the job cleanly, and Spark's log is shown where it says more than the job."""
 
+import os
 import signal
 from types import SimpleNamespace
 
@@ -79,6 +80,30 @@ def test_a_stopped_jobs_own_failure_is_passed_on(tmp_path, sent) -> None:
 )
 def test_of_a_log_the_lines_that_say_why_are_shown(log, shown) -> None:
     assert shown == telling_lines(log, limit=2)
+
+
+@pytest.mark.parametrize(
+    ("end", "show_log", "status", "told"),
+    [
+        ("exit 137", False, 137, "headgate: the job's Python was ended by signal 9 (SIGKILL): "),
+        ("exit 137", True, 137, "headgate: the job's Python was ended by signal 9 (SIGKILL): "),
+        ("kill -KILL $$", False, 137, "headgate: Spark was ended by signal 9. Its log "),
+        ("kill -KILL $$", True, 137, "headgate: Spark was ended by signal 9 (SIGKILL): "),
+        ("exit 1", False, 1, ""),
+        ("exit 3", True, 3, ""),
+    ],
+)
+def test_that_a_job_or_spark_was_killed_is_said_and_of_any_other_end_the_job_has_said_it(
+    tmp_path, monkeypatch, capsys, end, show_log, status, told
+) -> None:
+    """Spark ends with the status of the job's Python: 128 and its number for a signal."""
+    monkeypatch.setattr(child, "LOGS", tmp_path)
+    monkeypatch.setattr(child.Stop, "install", lambda _: None)
+    spark = ["sh", "-c", f': >"$HEADGATE_DRIVER_STARTED"; {end}']
+    assert status == child.run_job(spark, dict(os.environ), "throttle", show_log=show_log)
+    error = capsys.readouterr().err
+    assert error.startswith(told)
+    assert bool(told) == bool(error)
 
 
 def test_old_logs_are_deleted(tmp_path, monkeypatch) -> None:
