@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -155,16 +155,18 @@ class _Stored(Folder):
 
 
 @contextmanager
-def copied(place: str) -> Iterator[str]:
+def copied(place: str, check: Callable[[int], object] = lambda _: None) -> Iterator[str]:
     """A folder or file of a store as a copy on this machine while the block runs, with the times of its files, and
-    whatever is on this machine by its path. Raises InputError for what is not there or cannot be read.
+    whatever is on this machine by its path. check: is told before how many bytes are copied, and may raise.
+
+    Raises InputError for what is not there or cannot be read.
     """
     if not is_stored(place):
         yield without_file(place)
         return
     with tempfile.TemporaryDirectory(prefix="headgate-") as scratch:
         try:
-            path = _copy(place, Path(scratch))
+            path = _copy(place, Path(scratch), check)
         except FileNotFoundError as error:
             raise InputError(f"nothing is at {place}; give a file or a folder that exists, not a pattern") from error
         except (OSError, ValueError) as error:
@@ -176,7 +178,7 @@ def copied(place: str) -> Iterator[str]:
         yield str(path)
 
 
-def _copy(place: str, scratch: Path) -> Path:
+def _copy(place: str, scratch: Path, check: Callable[[int], object]) -> Path:
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     at_first, root = file_system(place, AT_FIRST)
@@ -184,11 +186,14 @@ def _copy(place: str, scratch: Path) -> Path:
     found = at_first.get_file_info(root)
     files, _ = file_system(place)
     listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
-    if sum(one.size for one in listed if one.is_file) > shutil.disk_usage(scratch).free:
+    check(size := sum(one.size for one in listed if one.is_file))
+    if size > shutil.disk_usage(scratch).free:
         raise OSError(errno.ENOSPC, "it is larger than what is free there")
     for one in listed:
         if one.is_file:
             to = target / one.path.removeprefix(root).lstrip("/")
+            if ".." in to.parts:
+                raise InputError(f"{place}: {one.path} has a name with .., which is no name on a disk; rename it")
             to.parent.mkdir(parents=True, exist_ok=True)
             asked_again(partial(_copy_file, files, one.path, to), PATIENT)
             os.utime(to, ns=(one.mtime_ns, one.mtime_ns))

@@ -34,8 +34,7 @@ from s3_server import BUCKET, SECRET, Store
 TEXT = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\nconnection_topics = true\n"
 TRACE = replace(MIXED, files=4)
 LAST = "part-00003.json"
-"""Its last file, which has a damaged line at the end.
-"""
+"""Its last file, which has a damaged line at the end."""
 ROWS = {"rows": pa.schema([("writer", pa.int64()), ("number", pa.int64())])}
 WRITERS, COMMITS = 4, 8
 IN_THE_MIDDLE = len(SCHEMAS) + 10

@@ -11,7 +11,7 @@ from headgate.core.kernels.columns import Ints
 TIMES = "times"
 """The column with how many rows one stands for, null: for one. Without it, each is there once."""
 AT_ONCE = 1 << 17
-"""Rows."""
+"""Rows that are made at a time: as many as of a file are read (rows.files.ROWS_AT_ONCE)."""
 
 
 def with_times(rows: pa.Table, times: Ints) -> pa.Table:
@@ -35,7 +35,7 @@ def in_full(rows: pa.Table) -> Iterator[pa.Table]:
         yield rows
         return
     ends = np.cumsum(times_of(rows))
-    rows = rows.drop_columns(TIMES)
-    for first in range(0, int(ends[-1]), AT_ONCE):
-        numbers_ = np.arange(first, min(first + AT_ONCE, int(ends[-1])))
-        yield rows.take(pa.array(np.searchsorted(ends, numbers_, side="right")))
+    total, rows = int(ends[-1:].sum()), rows.drop_columns(TIMES)
+    for first in range(0, total, AT_ONCE):
+        wanted = np.arange(first, min(first + AT_ONCE, total))
+        yield rows.take(pa.array(np.searchsorted(ends, wanted, side="right")))

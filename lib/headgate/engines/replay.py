@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from headgate.arrow.blocks import decode, encode
 from headgate.conf import InputSettings
 from headgate.engines.processes import outcomes
-from headgate.engines.sizes import check_memory
-from headgate.folders import copied
+from headgate.engines.sizes import here
 from headgate.replay.asked import ReplayJob
 from headgate.replay.job import BrokerRows, Heard, Replayed, write_replay
 from headgate.replay.plan import Plan
@@ -31,9 +30,8 @@ def run_replay(job: ReplayJob, plans: Sequence[Plan], settings: InputSettings, h
 
     Raises InputError for an input that cannot be read, or that is too large for one machine's memory, too.
     """
-    with copied(job.input) as path:
+    with here(job.input, job.format, "jobs/replay.py") as path:
         files = input_files(path, job.format, job.input)
-        check_memory(path, job.format, "jobs/replay.py", job.input)
         parsed, lost = whole_files(files, job.format, INPUT, partial(parse_traffic, settings=settings))
     rows = pa.Table.from_batches(list(route(plans, parsed)), ROUTED)
     return write_replay(job, plans, _LocalRouted(rows, lost), heard)

@@ -16,9 +16,8 @@ from headgate.cache.events.parse import parse_cache_events
 from headgate.core.cache.traces.sampling import SampledRows
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.engines.processes import outcomes, prepare
-from headgate.engines.sizes import check_memory
-from headgate.folders import copied
-from headgate.rows.files import input_files, whole_files
+from headgate.engines.sizes import here
+from headgate.rows.files import File, input_files, whole_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.traffic import parse_traffic
 from headgate.sizing.asked import SweepJob
@@ -74,17 +73,14 @@ def _stage(job: SweepJob) -> StagedTrace:
 def _read(job: SweepJob) -> tuple[pa.Table, pa.Table]:
     """Rows of READ, and dead letters of files that are left out."""
     if isinstance(job.input, str):
-        with copied(job.input) as path:
-            return _read_files(job, job.input, path)
+        with here(job.input, job.format, "jobs/cache_sweep.py") as path:
+            return _read_files(job, input_files(path, job.format, job.input))
     made = job.input
     batches = (batch for seed in made.seeds for batch in generated(made.family, seed, made.sizes, made.scale))
     return pa.Table.from_batches(list(batches), READ), DEAD_LETTERS.empty_table()
 
 
-def _read_files(job: SweepJob, place: str, path: str) -> tuple[pa.Table, pa.Table]:
-    """As _read. path: where the input is read that was given as `place`."""
-    files = input_files(path, job.format, place)
-    check_memory(path, job.format, "jobs/cache_sweep.py", place)
+def _read_files(job: SweepJob, files: list[File]) -> tuple[pa.Table, pa.Table]:
     if job.lags:
         parsed, lost = whole_files(files, job.format, INPUT, partial(parse_traffic, settings=ANY_TIME))
         return pa.Table.from_batches(list(events_of(parsed, job.lags)), READ), lost

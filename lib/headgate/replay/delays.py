@@ -44,7 +44,8 @@ class TimedForm:
 
     Every publish has a `seq` of its own, which grows in the order in which publishes act. Then each mark names the
     publish that was throttled, and what its producer sent later waits for the producer's next release: a mark and the
-    release after it tell when. The marks themselves end here: a replay writes none, and their table takes time.
+    release after it tell when. In offered traffic each stands for one row (Result.mark_times). The marks themselves end
+    here: a replay writes none, and their table takes time.
     """
 
     def __init__(self, form: Form, hear: Callable[[DomainState, Delays], None]) -> None:

@@ -15,7 +15,7 @@ from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.rows.batches import MOST_LINE_BYTES, parsed
 from headgate.rows.csv_lines import BYTE_ORDER_MARK
-from headgate.rows.listing import STDIN, TEXT_FORMATS, files_at, is_delta
+from headgate.rows.listing import STDIN, TEXT_FORMATS, files_at, is_delta, original
 from headgate.rows.raw import Raw, no_rows
 from headgate.rows.traffic import Parsed
 from headgate.stores import is_stored
@@ -121,12 +121,12 @@ def _first_line(error: Exception) -> str:
 
 
 def _named(file: Path, path: str, given: str) -> str:
-    """The file's place as Spark writes it: an address, of this machine without a host. given: where its path is."""
+    """The file's place as an address, of this machine without a host. given: where its path is."""
     if not is_stored(given):
         return f"file:{file.absolute().as_uri().removeprefix('file://')}"
-    scheme, colon, rest = given.partition(":")
-    below = file.relative_to(path).as_posix().removeprefix(".")
-    return f"{scheme}{colon}{quote(f'{rest}/{below}'.rstrip('/'))}"
+    scheme, _, rest = original(file, path, given).partition("://")
+    host, slash, key = rest.partition("/")
+    return f"{scheme}://{host}{slash}{quote(key)}"
 
 
 def _parts(files: Iterable[File], format_: str) -> Iterator[_Part]:

@@ -7,18 +7,19 @@ from itertools import islice
 from pathlib import Path
 
 from headgate.errors import InputError
-from headgate.rows.listing import COMPRESSED, STDIN, files_at
+from headgate.rows.listing import COMPRESSED, STDIN, files_at, original
 
 OF_ALL_ROWS = ("event_time", "seq", "broker", "kind")
 MOST_FILES = 20
 _MOST_CHARACTERS = 1 << 16
 
 
-def check_headers(path: str, format_: str, place: str) -> None:
+def check_headers(path: str, format_: str, option: str, place: str | None = None) -> None:
     """Raise InputError where every file lacks one of OF_ALL_ROWS: all rows would be dead letters.
 
-    place: how the path was given, for the message. Asked of CSV and Parquet on this machine, of the first MOST_FILES
-    files; one that cannot be read, and one among others that have the columns, is told of as it is read.
+    option: how the path was given, for the message. place: of what it is a copy (listing.original). Asked of CSV and
+    Parquet on this machine, of the first MOST_FILES files; one that cannot be read, and one among others that have the
+    columns, is told of as it is read.
     """
     if format_ not in {"csv", "parquet"} or path == STDIN or "://" in path:
         return
@@ -33,8 +34,9 @@ def check_headers(path: str, format_: str, place: str) -> None:
         missing = [name for name in OF_ALL_ROWS if name not in names]
         noun = "column" if len(missing) == 1 else "columns"
         raise InputError(
-            f"{place}: {file}: {noun} missing: {', '.join(missing)}; found: {', '.join(names)}; every row would be a "
-            "dead letter; rename or add what is missing (docs/tables.md#input)"
+            f"{option}: {original(file, path, place)}: {noun} missing: {', '.join(missing)}; found: "
+            f"{', '.join(names)}; every row would be a dead letter; rename or add what is missing "
+            "(docs/tables.md#input)"
         )
 
 

@@ -7,6 +7,7 @@ from glob import glob
 from pathlib import Path
 
 from headgate.errors import InputError
+from headgate.stores import is_stored
 
 STDIN = "-"
 FORMATS = ("json", "csv", "parquet", "delta")
@@ -55,6 +56,15 @@ def endings_of(path: str) -> set[str]:
     return {_uncompressed(file).suffix for file in files_at(path)}
 
 
+def original(file: Path, path: str, place: str | None) -> str:
+    """Where a file is, as it is told. path: its own, or that of a folder above it. place: how that was given, where it
+    is a copy of what is on a store (folders.copied).
+    """
+    if place is None or not is_stored(place):
+        return str(file)
+    return place if file == Path(path) else f"{place.rstrip('/')}/{file.relative_to(path).as_posix()}"
+
+
 def found_files(path: str, place: str) -> list[Path]:
     """The files at a path or pattern. Raises InputError without any. place: how the path was given."""
     files = files_at(path)
@@ -82,12 +92,16 @@ def _below(folder: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file() and not _is_hidden(file, folder))
 
 
-def check_size(place: str, path: str, format_: str, most_mib: Mapping[str, int], instead: str) -> None:
-    """Raise InputError for an input that is too large for one process.
+def size_at(path: str, format_: str) -> int:
+    """Bytes of an input, of compressed text about what they are without compression."""
+    return _size_of_delta(path) if format_ == "delta" else sum(map(_text_bytes, files_at(path)))
+
+
+def check_size(place: str, size: int, format_: str, most_mib: Mapping[str, int], instead: str) -> None:
+    """Raise InputError for an input of so many bytes that it is too large for one process.
 
     place: how it was given, for the message. most_mib: by format. instead: the way on.
     """
-    size = _size_of_delta(path) if format_ == "delta" else sum(map(_text_bytes, files_at(path)))
     if size > most_mib[format_] * _MIB:
         raise InputError(
             f"{place} has {size / _MIB:,.0f} MiB; allowed are up to {most_mib[format_]:,} MiB of {format_} in "

@@ -128,7 +128,7 @@ class ThrottleRun(StreamingJob):
             self._to_the_end(None, once=True)
             if self._stop.is_set():
                 return
-            self.tables.append_control(self._news(self.tables.read("control"), self._layout))
+            self.tables.append_control(self._limits_and_ticks(self.tables.read("control"), self._layout))
         if self.sharing is not None:
             self.sharing.begin(self._reached())  # jobs of other brokers may have come up meanwhile
 
@@ -230,11 +230,11 @@ class ThrottleRun(StreamingJob):
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
         if not self._is_behind:
-            rows += self._news(control, kept)
+            rows += self._limits_and_ticks(control, kept)
         self.tables.append_control(rows)
         return kept
 
-    def _news(self, control: pa.Table, layout: Layout) -> list[dict[str, Any]]:
+    def _limits_and_ticks(self, control: pa.Table, layout: Layout) -> list[dict[str, Any]]:
         """Rows of what the conf files say and `control` does not, from the highest event time in the tables on, and
         ticks for which every key tells how far it is.
         """

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from headgate.arrow.runs import in_full
+from headgate.arrow.runs import TIMES, in_full
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
 from headgate.store_errors import remedy, said, unreadable
@@ -95,7 +95,7 @@ class Tables:
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:
         """Append `rows`; False, and nothing is written, if this transaction was there already or there are no rows.
 
-        Equal rows may be one (arrow.runs): no more than arrow.runs.AT_ONCE of them are in memory.
+        Equal rows may be one (arrow.runs): arrow.runs.AT_ONCE of them are made at a time.
         """
         return len(rows) > 0 and self._append(name, rows, (application, version))
 
@@ -170,10 +170,9 @@ class Tables:
 
     def _commit(self, name: str, table: DeltaTable, rows: pa.Table, properties: CommitProperties) -> None:
         before = table.version()
-        batches = (batch for some in in_full(rows) for batch in self._whole(name, some).to_batches())
         write_deltalake(
             table,
-            pa.RecordBatchReader.from_batches(self._schemas[name], batches),
+            self._in_pieces(name, rows) if TIMES in rows.column_names else self._whole(name, rows),
             mode="append",
             commit_properties=properties,
             post_commithook_properties=after_commit(table),
@@ -182,6 +181,10 @@ class Tables:
             keep_up(table, before, self._kept.get(name))
         except Exception as error:  # noqa: BLE001  a query raises any; the rows are there
             LOG.warning("the table %s was not tidied, which is tried again: %s", table.table_uri, said(error))
+
+    def _in_pieces(self, name: str, rows: pa.Table) -> pa.RecordBatchReader:
+        batches = (batch for some in in_full(rows) for batch in self._whole(name, some).to_batches())
+        return pa.RecordBatchReader.from_batches(self._schemas[name], batches)
 
     def _whole(self, name: str, rows: pa.Table) -> pa.Table:
         """The rows with all columns of the table."""

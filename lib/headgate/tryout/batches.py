@@ -9,7 +9,7 @@ import numpy as np
 from headgate.conf import Conf
 from headgate.rows.files import File, input_files, parsed_files
 from headgate.rows.kinds import INPUT
-from headgate.rows.listing import STDIN
+from headgate.rows.listing import STDIN, original
 from headgate.rows.traffic import Parsed, parse_traffic
 from headgate.tryout.inputs import Source
 
@@ -36,12 +36,16 @@ class Trace:
     @property
     def files(self) -> list[str]:
         """The names of what is read."""
-        return [file.path for file in self._files()]
+        return [original(Path(file.path), self._source.path, self._source.place) for file in self._files()]
 
     @property
     def empty_files(self) -> list[str]:
         """Those of files in which there is nothing at all."""
-        return [] if self._source.path == STDIN else [path for path in self.files if not Path(path).stat().st_size]
+        if self._source.path == STDIN:
+            return []
+        return [
+            name for name, file in zip(self.files, self._files(), strict=True) if not Path(file.path).stat().st_size
+        ]
 
     def batches(self, conf: Conf) -> Iterator[Batch]:
         """Of the bundled trace its files; else, where brokers share quotas, what a live job would take in with each of

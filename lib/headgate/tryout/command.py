@@ -1,9 +1,11 @@
 """`headgate try`: checks what it was asked for, all of it at once; what runs the rules is imported after that."""
 
 import argparse
+import signal
 from collections.abc import Sequence
 from threading import Event
 
+from headgate.engines.stops import handled
 from headgate.errors import ConfError, InputError, Mistakes
 from headgate.folders import copied
 from headgate.places import check_new
@@ -25,8 +27,11 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.path in {None, STDIN}:
         return _run(options)
-    place = options.path if is_stored(options.path) else None
-    with copied(options.path) as options.path:
+    if not is_stored(options.path):
+        with copied(options.path) as options.path:
+            return _run(options)
+    place = options.path
+    with handled(signal.default_int_handler, signal.SIGTERM), copied(place) as options.path:  # which has to go
         return _run(options, place)
 
 
@@ -86,22 +91,22 @@ def _source(options: argparse.Namespace, place: str | None) -> Source | None:
         )
     if options.path != STDIN:
         found_files(options.path, f"PATH: {place or options.path}")
-    format_ = options.format or _format_of(options.path)
+    format_ = options.format or _format_of(options.path, place)
     if options.path == STDIN and format_ not in TEXT_FORMATS:
         raise InputError(
             f"--format: got {format_} with PATH - (stdin); allowed there: json or csv; give a file instead"
         )
     check_patience(options.path, format_, place or options.path)
-    check_headers(options.path, format_, "PATH")
+    check_headers(options.path, format_, "PATH", place)
     return Source(options.path, format_, place=place)
 
 
-def _format_of(path: str) -> str:
+def _format_of(path: str, place: str | None) -> str:
     format_ = format_of(path)
     if format_ is None:
         got = ", ".join(sorted(ending or "none" for ending in endings_of(path)))
         raise InputError(
-            f"PATH: the format of {path} cannot be told from the endings of its files; got {got}; allowed: one of "
-            f"{', '.join(SUFFIXES)} for all of them; give --format json, csv or parquet"
+            f"PATH: the format of {place or path} cannot be told from the endings of its files; got {got}; allowed: "
+            f"one of {', '.join(SUFFIXES)} for all of them; give --format json, csv or parquet"
         )
     return format_

@@ -3,7 +3,7 @@
 import shlex
 from typing import NamedTuple
 
-from headgate.rows.listing import STDIN, check_size
+from headgate.rows.listing import STDIN, check_size, size_at
 
 MOST_MIB = {"json": 40 * 1024, "csv": 20 * 1024, "parquet": 5 * 1024, "delta": 5 * 1024}
 """About a hundred million publishes each, which take ten minutes or more."""
@@ -28,5 +28,9 @@ def check_patience(path: str, format_: str, place: str) -> None:
     if path != STDIN:
         job = f"./spark-submit.sh jobs/throttle.py --input {shlex.quote(place)} --format {format_} --output DIR --once"
         check_size(
-            f"PATH: {place}", path, format_, MOST_MIB, f"run the job, which uses several cores and machines: {job}"
+            f"PATH: {place}",
+            size_at(path, format_),
+            format_,
+            MOST_MIB,
+            f"run the job, which uses several cores and machines: {job}",
         )

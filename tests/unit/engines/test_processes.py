@@ -14,6 +14,7 @@ from headgate.engines import sizes
 from headgate.engines.processes import outcomes
 from headgate.engines.sizes import check_memory
 from headgate.errors import HeadgateError, InputError
+from headgate.rows.listing import size_at
 
 
 def test_each_task_has_its_outcome_by_number() -> None:
@@ -53,7 +54,7 @@ def test_an_input_that_is_too_large_names_the_job(tmp_path, monkeypatch) -> None
         InputError,
         match=r"^--input: given has 0 MiB; .*up to 0 MiB of json in one process.*spark-submit.sh jobs/replay.py",
     ):
-        check_memory(str(tmp_path), "json", "jobs/replay.py", "given")
+        check_memory(size_at(str(tmp_path), "json"), "json", "jobs/replay.py", "given")
 
 
 def test_compressed_text_counts_ten_times_and_a_delta_table_without_what_it_no_longer_has(tmp_path, monkeypatch):
@@ -63,11 +64,11 @@ def test_compressed_text_counts_ten_times_and_a_delta_table_without_what_it_no_l
         for mib, refused in ((most, False), (most - 1, True)):
             monkeypatch.setitem(sizes.MOST_MIB, "json", mib)
             with pytest.raises(InputError) if refused else nullcontext():
-                check_memory(str(tmp_path / ending), "json", "jobs/replay.py", "given")
+                check_memory(size_at(str(tmp_path / ending), "json"), "json", "jobs/replay.py", "given")
     table = str(tmp_path / "delta")
     write_deltalake(table, pa.table({"x": np.random.default_rng(1).bytes(2**21 + 1).split(b"never")}))
     monkeypatch.setitem(sizes.MOST_MIB, "delta", 1)
     with pytest.raises(InputError):
-        check_memory(table, "delta", "jobs/replay.py", "given")
+        check_memory(size_at(table, "delta"), "delta", "jobs/replay.py", "given")
     write_deltalake(table, pa.table({"x": [b"little"]}), mode="overwrite")
-    check_memory(table, "delta", "jobs/replay.py", "given")
+    check_memory(size_at(table, "delta"), "delta", "jobs/replay.py", "given")

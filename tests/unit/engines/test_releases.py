@@ -29,16 +29,21 @@ def test_each_mark_that_is_released_is_a_row(tables_in, tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "AT_ONCE", 3)
     tables, told, state = tables_in(tmp_path), [], KeyState()
     writer = BatchWriter(tables, told.append)
-    events = [event(n, seq=n, messages=9, producer=f"p{n % 2}", topic="persistent://acme/ns/t") for n in range(8)]
+    topic = "persistent://acme/ns/t"
+    events = [event(n, seq=n, messages=9, producer=f"p{n % 2}", topic=topic) for n in range(8)]
     changes = [limit("default", messages=1), limit("default", at_us=20 * SECOND_US, seq=1)]
+    elsewhere = event(9, seq=9, messages=9, producer="q", topic=topic, broker="b2")
+    first_publish = event(21 * SECOND_US, seq=10, producer="new", topic=topic)
     batches = [
-        [changes_block(changes), events_block(events[:5])],
+        [changes_block(changes), events_block([*events[:5], elsewhere])],
         [events_block(events[5:])],
-        [tick_block(21 * SECOND_US)],
+        [events_block([first_publish]), tick_block(22 * SECOND_US), tick_block(22 * SECOND_US, broker="b2")],
     ]
     for number, blocks in enumerate(batches):
-        out = step_key("key", state, blocks, Rules(), run_arrays)
+        out = step_key("key", state, blocks, Rules(connection_topics=True), run_arrays)
         writer.write(rows_by_kind(((block.kind, block.block) for block in out), OUTPUT_BLOCKS), "job", number)
-    assert [5, 3, 8] == [result.marks for result in told]
+    if isinstance(tables, BufferedTables):
+        tables.flush()
+    assert [9, 3, 10] == [result.marks for result in told]
     totals = {(row["producer"], row["tenant"]): row["rows"] for row in tables.totals(RELEASES).to_pylist()}
-    assert {("p0", "acme"): 4, ("p1", "acme"): 4} == totals
+    assert {("p0", "acme"): 4, ("p1", "acme"): 4, ("q", "acme"): 1} == totals

@@ -198,13 +198,19 @@ def test_a_delta_table_without_a_log_is_refused(content, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "file"), [("in", "s3a://b/o%20p/hour%3D1/a.json"), ("in/hour=1/a.json", "s3a://b/o%20p")]
+    ("path", "place", "name"),
+    [
+        ("in", "s3a://b/o p", "s3a://b/o%20p/hour%3D1/a.json"),
+        ("in/hour=1/a.json", "s3a://b/a.json", "s3a://b/a.json"),
+        ("in", "abfss://c@acct.dfs.core.windows.net/in", "abfss://c@acct.dfs.core.windows.net/in/hour%3D1/a.json"),
+        ("in", "gs://b", "gs://b/hour%3D1/a.json"),
+    ],
 )
-def test_a_copy_is_told_of_by_the_place_on_the_store(path, file, tmp_path):
+def test_a_copy_is_told_of_by_the_place_on_the_store(path, place, name, tmp_path):
     (tmp_path / "in" / "hour=1").mkdir(parents=True)
     (tmp_path / "in" / "hour=1" / "a.json").write_text("{}\n")
-    (found,) = input_files(str(tmp_path / path), "json", "s3a://b/o p")
-    assert (file, "{}\n") == (found.name, Path(found.path).read_text())
+    (found,) = input_files(str(tmp_path / path), "json", place)
+    assert (name, "{}\n") == (found.name, Path(found.path).read_text())
 
 
 def test_a_damaged_file_of_a_copied_table_is_told_of_by_the_place_on_the_store(tmp_path):

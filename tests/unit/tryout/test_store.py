@@ -1,0 +1,98 @@
+"""An input on a store: what is said of it names the place there, and its copy goes whatever happens."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+
+from headgate import folders
+from headgate.cli import EXIT_STOPPED, main
+from headgate.engines import sizes
+from headgate.engines.sizes import here
+from headgate.errors import InputError
+from headgate.folders import copied
+from headgate.tryout import command
+
+ROW = '{"event_time": "2026-01-05T09:00:00Z", "seq": 1, "broker": "b", "kind": "publish", "topic": "t"}'
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """s3a://b/in, as a folder; copies go to a folder of their own."""
+    monkeypatch.setattr(folders, "file_system", lambda *_: (pafs.LocalFileSystem(), str(tmp_path / "in")))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    for name in ("in", "scratch", "conf"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "in"
+
+
+def files_in(store):
+    return sorted((store.parent / "scratch").rglob("*"))
+
+
+WRONG = {
+    "columns": ({"a.csv": "seq,broker\n1,b\n"}, r"PATH: s3a://b/in/a.csv: columns missing: event_time, kind"),
+    "endings": ({"a.csv": "", "b.json": ""}, "PATH: the format of s3a://b/in cannot be told"),
+    "no rows": ({"a.json": ""}, "s3a://b/in/a.json"),
+}
+
+
+@pytest.mark.parametrize(("files", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_of_the_place_on_the_store(files, said, store, capsys):
+    for name, content in files.items():
+        (store / name).write_text(content)
+    assert main(["try", "s3a://b/in", "--conf-dir", str(store.parent / "conf")]) == 2
+    told = capsys.readouterr()
+    assert re.search(said, told.out + told.err), told
+    assert "scratch" not in told.out + told.err
+    assert [] == files_in(store)
+
+
+def test_a_signal_leaves_no_copy(store, monkeypatch, capsys):
+    (store / "a.json").write_text(ROW)
+
+    def killed(options, place):
+        assert Path(options.path, "a.json").read_text() == ROW
+        assert place == "s3a://b/in"
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(command, "_run", killed)
+    assert main(["try", "s3a://b/in"]) == EXIT_STOPPED
+    assert "headgate: stopped\n" == capsys.readouterr().err
+    assert [] == files_in(store)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_what_is_too_large_is_not_copied(store, monkeypatch):
+    (store / "a.json").write_text(ROW)
+    monkeypatch.setitem(sizes.MOST_MIB, "json", 0)
+    copies = []
+    monkeypatch.setattr(folders, "_copy_file", lambda *given: copies.append(given))
+    refused = pytest.raises(InputError, match=r"^--input: s3a://b/in has 0 MiB; .*spark-submit.sh jobs/replay.py")
+    with refused, here("s3a://b/in", "json", "jobs/replay.py"):
+        pass
+    assert [] == copies
+
+
+def test_columns_that_are_missing_are_said_of_a_copy_too(store):
+    (store / "a.csv").write_text("seq,broker\n1,b\n")
+    refused = pytest.raises(InputError, match=r"^--input: s3a://b/in/a.csv: columns missing: event_time, kind")
+    with refused, here("s3a://b/in", "csv", "jobs/replay.py"):
+        pass
+
+
+def test_a_name_that_leads_out_of_the_copy_is_refused(store, monkeypatch):
+    found = pafs.FileInfo(f"{store}/../out.json", pafs.FileType.File, size=1, mtime_ns=0)
+
+    class Listing:
+        def get_file_info(self, of_what):
+            return (
+                [found] if isinstance(of_what, pafs.FileSelector) else pafs.FileInfo(of_what, pafs.FileType.Directory)
+            )
+
+    monkeypatch.setattr(folders, "file_system", lambda *_: (Listing(), str(store)))
+    with pytest.raises(InputError, match=r"^s3a://b/in: .*/in/../out.json has a name with .., "), copied("s3a://b/in"):
+        pass
