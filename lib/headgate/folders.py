@@ -186,6 +186,9 @@ def _copy(place: str, scratch: Path, check: Callable[[int], object]) -> Path:
     found = at_first.get_file_info(root)
     files, _ = file_system(place)
     listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
+    names = [one.path.removeprefix(root).strip("/").split("/") for one in listed]
+    if not any("_delta_log" in parts for parts in names):  # else all of it belongs to the table
+        listed = [one for one, parts in zip(listed, names, strict=True) if not any(map(_is_hidden, parts))]
     check(size := sum(one.size for one in listed if one.is_file))
     if size > shutil.disk_usage(scratch).free:
         raise OSError(errno.ENOSPC, "it is larger than what is free there")
@@ -200,6 +203,11 @@ def _copy(place: str, scratch: Path, check: Callable[[int], object]) -> Path:
     return target
 
 
+def _is_hidden(name: str) -> bool:
+    """Whether it is no input (rows.listing.files_at)."""
+    return name.startswith((".", "_"))
+
+
 def _copy_file(files: "pafs.FileSystem", path: str, to: Path) -> None:
-    with files.open_input_stream(path) as source, to.open("wb") as sink:
+    with files.open_input_stream(path, compression=None) as source, to.open("wb") as sink:  # as it is, .gz too
         shutil.copyfileobj(source, sink)

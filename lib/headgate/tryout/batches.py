@@ -36,16 +36,14 @@ class Trace:
     @property
     def files(self) -> list[str]:
         """The names of what is read."""
-        return [original(Path(file.path), self._source.path, self._source.place) for file in self._files()]
+        return list(map(self._told, self._files()))
 
     @property
     def empty_files(self) -> list[str]:
         """Those of files in which there is nothing at all."""
         if self._source.path == STDIN:
             return []
-        return [
-            name for name, file in zip(self.files, self._files(), strict=True) if not Path(file.path).stat().st_size
-        ]
+        return [self._told(file) for file in self._files() if not Path(file.path).stat().st_size]
 
     def batches(self, conf: Conf) -> Iterator[Batch]:
         """Of the bundled trace its files; else, where brokers share quotas, what a live job would take in with each of
@@ -76,6 +74,9 @@ class Trace:
             return (list(parsed_files([file], format_, INPUT, parse)) for file in files)
         parsed = parsed_files(files, format_, INPUT, parse)
         return ([one] for one in parsed) if interval_ms is None else by_time(parsed, interval_ms, self._count)
+
+    def _told(self, file: File) -> str:
+        return original(Path(file.path), self._source.path, self._source.place)
 
     def _files(self) -> list[File]:
         return input_files(self._source.path, self._source.format, self._source.place)

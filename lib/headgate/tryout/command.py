@@ -3,6 +3,7 @@
 import argparse
 import signal
 from collections.abc import Sequence
+from contextlib import ExitStack
 from threading import Event
 
 from headgate.engines.stops import handled
@@ -31,7 +32,13 @@ def run(options: argparse.Namespace) -> int:
         with copied(options.path) as options.path:
             return _run(options)
     place = options.path
-    with handled(signal.default_int_handler, signal.SIGTERM), copied(place) as options.path:  # which has to go
+    with ExitStack() as stack:
+
+        def begin(_: int) -> None:
+            """From now on there is a copy, which SIGTERM would leave; before, it ends a wait for the store at once."""
+            stack.enter_context(handled(signal.default_int_handler, signal.SIGTERM))
+
+        options.path = stack.enter_context(copied(place, begin))
         return _run(options, place)
 
 

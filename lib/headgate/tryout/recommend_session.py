@@ -116,7 +116,7 @@ class RecommendSession(Session):
             screen.say('\nNo quotas of tenants: operator.state_key is "topic", with which there are no groups.')
         found = [CourseShown(one.name, one.rates, one.is_safe) for one in (*courses.topics, *courses.tenants)]
         screen.courses(found, others_hold=bool(broken))
-        trace = () if self._source.is_demo else (self._source.path, "--traffic", "offered")
+        trace = () if self._source.is_demo else (self._source.place or self._source.path, "--traffic", "offered")
         again = command("try", *trace, "--conf-dir", self._folder, "--conf-dir", self._target)
         screen.written(self._target, again)
 

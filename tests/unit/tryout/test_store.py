@@ -1,12 +1,15 @@
 """An input on a store: what is said of it names the place there, and its copy goes whatever happens."""
 
+import gzip
 import os
 import re
 import signal
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from headgate import folders
 from headgate.cli import EXIT_STOPPED, main
@@ -66,6 +69,23 @@ def test_a_signal_leaves_no_copy(store, monkeypatch, capsys):
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.parametrize("hidden", ["_old/b.json", ".old.json"])
+def test_a_copy_has_each_file_as_it_is_and_none_that_is_no_input(hidden, store):
+    (store / "a.json.gz").write_bytes(gzip.compress(ROW.encode()))
+    (store / hidden).parent.mkdir(exist_ok=True)
+    (store / hidden).write_text(ROW)
+    with copied("s3a://b/in") as path:
+        assert [("a.json.gz", gzip.compress(ROW.encode()))] == [
+            (one.name, one.read_bytes()) for one in Path(path).iterdir()
+        ]
+
+
+def test_a_copy_of_a_delta_table_has_its_log(store):
+    write_deltalake(store, pa.table({"x": [1]}))
+    with copied("s3a://b/in") as path:
+        assert DeltaTable(path).to_pyarrow_table().num_rows == 1
+
+
 def test_what_is_too_large_is_not_copied(store, monkeypatch):
     (store / "a.json").write_text(ROW)
     monkeypatch.setitem(sizes.MOST_MIB, "json", 0)
@@ -85,13 +105,13 @@ def test_columns_that_are_missing_are_said_of_a_copy_too(store):
 
 
 def test_a_name_that_leads_out_of_the_copy_is_refused(store, monkeypatch):
-    found = pafs.FileInfo(f"{store}/../out.json", pafs.FileType.File, size=1, mtime_ns=0)
+    """Of a Delta table, all of which is copied; elsewhere it is hidden."""
+    names = (f"{store}/../out.json", f"{store}/_delta_log/0.json")
+    found = [pafs.FileInfo(name, pafs.FileType.File, size=1, mtime_ns=0) for name in names]
 
     class Listing:
         def get_file_info(self, of_what):
-            return (
-                [found] if isinstance(of_what, pafs.FileSelector) else pafs.FileInfo(of_what, pafs.FileType.Directory)
-            )
+            return found if isinstance(of_what, pafs.FileSelector) else pafs.FileInfo(of_what, pafs.FileType.Directory)
 
     monkeypatch.setattr(folders, "file_system", lambda *_: (Listing(), str(store)))
     with pytest.raises(InputError, match=r"^s3a://b/in: .*/in/../out.json has a name with .., "), copied("s3a://b/in"):
