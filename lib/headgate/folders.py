@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
 from headgate.errors import InputError, TransientError
@@ -186,26 +186,25 @@ def _copy(place: str, scratch: Path, check: Callable[[int], object]) -> Path:
     found = at_first.get_file_info(root)
     files, _ = file_system(place)
     listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
-    names = [one.path.removeprefix(root).strip("/").split("/") for one in listed]
-    if not any("_delta_log" in parts for parts in names):  # else all of it belongs to the table
-        listed = [one for one, parts in zip(listed, names, strict=True) if not any(map(_is_hidden, parts))]
-    check(size := sum(one.size for one in listed if one.is_file))
+    wanted = {PurePosixPath(one.path).relative_to(root): one for one in listed if one.is_file}
+    if not any("_delta_log" in name.parts for name in wanted):  # else all of it belongs to the table
+        wanted = {name: one for name, one in wanted.items() if not is_hidden(name)}
+    check(size := sum(one.size for one in wanted.values()))
     if size > shutil.disk_usage(scratch).free:
         raise OSError(errno.ENOSPC, "it is larger than what is free there")
-    for one in listed:
-        if one.is_file:
-            to = target / one.path.removeprefix(root).lstrip("/")
-            if ".." in to.parts:
-                raise InputError(f"{place}: {one.path} has a name with .., which is no name on a disk; rename it")
-            to.parent.mkdir(parents=True, exist_ok=True)
-            asked_again(partial(_copy_file, files, one.path, to), PATIENT)
-            os.utime(to, ns=(one.mtime_ns, one.mtime_ns))
+    for name, one in wanted.items():
+        if ".." in name.parts:
+            raise InputError(f"{place}: {one.path} has a name with .., which is no name on a disk; rename it")
+        to = target / name
+        to.parent.mkdir(parents=True, exist_ok=True)
+        asked_again(partial(_copy_file, files, one.path, to), PATIENT)
+        os.utime(to, ns=(one.mtime_ns, one.mtime_ns))
     return target
 
 
-def _is_hidden(name: str) -> bool:
-    """Whether it is no input (rows.listing.files_at)."""
-    return name.startswith((".", "_"))
+def is_hidden(below: PurePath) -> bool:
+    """Whether a file is no input. below: its path from the folder that was given."""
+    return any(part.startswith((".", "_")) for part in below.parts)
 
 
 def _copy_file(files: "pafs.FileSystem", path: str, to: Path) -> None:

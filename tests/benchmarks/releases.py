@@ -52,9 +52,8 @@ def publishes() -> pa.Table:
 
 def released(marks: int) -> str:
     """CPU seconds, the most memory held in MB, and MB of the table."""
-    operator, changes = ThrottleOperator(Rules(), "numba"), []
-    for seq, at_us in enumerate((0, RAISED_US)):
-        changes.append(Limit(at_us, seq, None, "default", "", None if at_us else 1, None))
+    operator = ThrottleOperator(Rules(), "numba")
+    changes = [Limit(0, 0, None, "default", "", 1, None), Limit(RAISED_US, 1, None, "default", "", None, None)]
     operator.load()
     state = operator.codec.new()
     operator.step(

@@ -30,8 +30,9 @@ from integration.runs import await_that, write_conf
 from prometheus_server import Prometheus
 from pulsar_standalone import Pulsar
 from real_broker import free_ports
-from soak import BROKERS, ROOT, SHARES, Disk, Fault, Part, Traffic, headgate, killed_and_restarted, missing, torn
+from soak import BROKERS, ROOT, Disk, Fault, Part, Traffic, headgate, killed_and_restarted, missing, torn
 from soak_clients import Clients
+from soak_memory import SHARES, slopes_mb_per_h, windows
 
 MINUTES = int(os.environ.get("SOAK_MINUTES", "120"))
 PARTS = ("headgate", "connections", "serve", "collect", "enforce", "gate")
@@ -240,9 +241,9 @@ def test_nothing_is_lost_or_doubled_and_every_fault_is_named(
     publishes = sum(amounts["publishes"] for amounts in traffic.sent.values())
     report(f"{publishes:,} publishes, {traffic.malformed:,} malformed rows")
     measured = parts if MINUTES >= A_REAL_ONE else []
-    slopes = {one.name: one.slopes_mb_per_h(SETTLING_S) for one in measured}
+    slopes = {one.name: slopes_mb_per_h(one.samples, SETTLING_S) for one in measured}
     for one in measured:
-        seen = [str(window.held) for window in one.held_in_windows(0, min(SHARES.values()))]
+        seen = [str(window.held) for window in windows(one.samples, 0, min(SHARES.values()))]
         said = [f"{slope} {when}" for when, slope in (slopes[one.name] or {}).items()]
         report(f"memory of {one.name}: {', '.join(said)}; MB between batches: {'; '.join(seen)}")
 

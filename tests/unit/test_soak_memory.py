@@ -1,11 +1,10 @@
 """What the soak takes from what Java tells of its memory, whichever collector and compiler, and what of it counts."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from soak import Held, Part, Sample, _held, _runs_java, parsed_mb
+from soak_memory import Held, Sample, held_by, parsed_mb, runs_java, slopes_mb_per_h
 
 SERIAL = """27422:
  def new generation   total 314368K, used 1024K [0x00000000c0000000, 0x00000000d5550000)
@@ -33,17 +32,17 @@ def test_heap_what_is_used_of_it_and_compiled_code_are_told_apart(told, found):
 def test_a_process_that_has_ended_holds_nothing():
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert (0, 0, 0, 0) == _held(ended.pid)
-    assert _runs_java(ended.pid) is False
+    assert (0, 0, 0, 0) == held_by(ended.pid)
+    assert runs_java(ended.pid) is False
 
 
 def sampled(held_mb, samples=600):
-    """A part of which a sample was taken every 10 s. held_mb: by the number of the sample, floor and what is on top."""
-    part = Part("job", ["true"], Path())
+    """A sample every 10 s. held_mb: by the number of the sample, floor and what is on top."""
+    found = []
     for n in range(samples):
         floor_mb, on_top_mb = held_mb(n)
-        part.samples.append(Sample(n * 10, 1, Held(floor_mb, n, 300, on_top_mb)))
-    return part
+        found.append(Sample(n * 10, 1, Held(floor_mb, n, 300, on_top_mb)))
+    return found
 
 
 def growing(n, mb_per_h):
@@ -61,7 +60,7 @@ GROWTH = {
 
 @pytest.mark.parametrize(("held_mb", "between", "half"), GROWTH.values(), ids=GROWTH)
 def test_growth_is_seen_in_what_is_kept_and_in_what_batches_need(held_mb, between, half):
-    slopes = sampled(held_mb).slopes_mb_per_h(900)
+    slopes = slopes_mb_per_h(sampled(held_mb), 900)
     assert slopes is not None
     assert (between, half) == tuple(slopes[name].is_above(1) for name in ("between batches", "half of the time"))
     for slope, grows in zip(slopes.values(), (between, half), strict=True):
@@ -69,4 +68,4 @@ def test_growth_is_seen_in_what_is_kept_and_in_what_batches_need(held_mb, betwee
 
 
 def test_no_slope_before_it_was_settled_for_long_enough():
-    assert sampled(lambda _: (1, 1), 170).slopes_mb_per_h(900) is None
+    assert slopes_mb_per_h(sampled(lambda _: (1, 1), 170), 900) is None

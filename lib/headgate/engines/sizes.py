@@ -34,5 +34,6 @@ def here(place: str, format_: str, job: str) -> Iterator[str]:
 
     with copied(place, check) as path:
         check_memory(size_at(path, format_), format_, job, place)
-        check_headers(path, format_, "--input", place)
+        if "://" in place:  # others were asked for with the options
+            check_headers(path, format_, "--input", place)
         yield path

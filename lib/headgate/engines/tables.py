@@ -84,10 +84,14 @@ class SummedTables:
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:  # noqa: ARG002  one writer, once
         """Take the rows into the sums of their table."""
-        for some in in_full(rows) if name in self._tables and len(rows) else ():
+        if name in self._tables and len(rows):
+            self._take_in(name, rows)
+        return len(rows) > 0
+
+    def _take_in(self, name: str, rows: pa.Table) -> None:
+        for some in in_full(rows):
             if self._waiting.add(name, named_rows(some)) > MOST_ROWS:
                 self._fold(name)
-        return len(rows) > 0
 
     def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
         """Nothing is asked of what was said."""

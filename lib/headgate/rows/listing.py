@@ -7,6 +7,7 @@ from glob import glob
 from pathlib import Path
 
 from headgate.errors import InputError
+from headgate.folders import is_hidden
 from headgate.stores import is_stored
 
 STDIN = "-"
@@ -89,7 +90,7 @@ def _below(folder: Path) -> list[Path]:
         raise error
 
     found = (Path(place, name) for place, _, names in os.walk(folder, onerror=refuse) for name in names)
-    return sorted(file for file in found if file.is_file() and not _is_hidden(file, folder))
+    return sorted(file for file in found if file.is_file() and not is_hidden(file.relative_to(folder)))
 
 
 def size_at(path: str, format_: str) -> int:
@@ -124,7 +125,3 @@ def _size_of_delta(path: str) -> int:
     except (DeltaError, OSError):
         return 0
     return sum(added["size_bytes"].to_pylist())
-
-
-def _is_hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)

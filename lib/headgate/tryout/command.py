@@ -28,17 +28,14 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.path in {None, STDIN}:
         return _run(options)
-    if not is_stored(options.path):
-        with copied(options.path) as options.path:
-            return _run(options)
-    place = options.path
+    place = options.path if is_stored(options.path) else None
     with ExitStack() as stack:
 
         def begin(_: int) -> None:
             """From now on there is a copy, which SIGTERM would leave; before, it ends a wait for the store at once."""
             stack.enter_context(handled(signal.default_int_handler, signal.SIGTERM))
 
-        options.path = stack.enter_context(copied(place, begin))
+        options.path = stack.enter_context(copied(options.path, begin))
         return _run(options, place)
 
 
@@ -96,24 +93,25 @@ def _source(options: argparse.Namespace, place: str | None) -> Source | None:
         raise InputError(
             "PATH: got - (stdin), which cannot be read again; allowed with --watch: files or a Delta table"
         )
+    given = place or options.path
     if options.path != STDIN:
-        found_files(options.path, f"PATH: {place or options.path}")
-    format_ = options.format or _format_of(options.path, place)
+        found_files(options.path, f"PATH: {given}")
+    format_ = options.format or _format_of(options.path, given)
     if options.path == STDIN and format_ not in TEXT_FORMATS:
         raise InputError(
             f"--format: got {format_} with PATH - (stdin); allowed there: json or csv; give a file instead"
         )
-    check_patience(options.path, format_, place or options.path)
-    check_headers(options.path, format_, "PATH", place)
+    check_patience(options.path, format_, given)
+    check_headers(options.path, format_, "PATH", given)
     return Source(options.path, format_, place=place)
 
 
-def _format_of(path: str, place: str | None) -> str:
+def _format_of(path: str, given: str) -> str:
     format_ = format_of(path)
     if format_ is None:
         got = ", ".join(sorted(ending or "none" for ending in endings_of(path)))
         raise InputError(
-            f"PATH: the format of {place or path} cannot be told from the endings of its files; got {got}; allowed: "
+            f"PATH: the format of {given} cannot be told from the endings of its files; got {got}; allowed: "
             f"one of {', '.join(SUFFIXES)} for all of them; give --format json, csv or parquet"
         )
     return format_
