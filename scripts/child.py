@@ -22,7 +22,7 @@ LOGS = CACHE / "logs"
 LOGS_KEPT = 20
 PR_SET_PDEATHSIG = 1
 OF_SIGNALS = {128 + number: number for number in signal.Signals}
-"""Exit statuses for signals: Spark passes on one of these where a signal ended the job's Python."""
+"""Exit statuses for signals: Spark passes on that of the job's Python, and has one where Java heeds a signal."""
 SPARK_GAVE_UP = range(50, 56)  # exit statuses of Spark's own last resort (uncaught exception, out of memory)
 
 
@@ -84,7 +84,7 @@ def run_job(command: Sequence[str], environment: Mapping[str, str], name: str, *
     """Run spark-submit to its end and return the job's exit status.
 
     The JVM's stderr goes to .cache/logs; what the job prints is on its stdout. If Spark fails before it starts the job,
-    gives up or is killed, that log is shown, if it is not on the screen. If the job's Python is killed, that is said.
+    gives up or is killed, that log is shown, if it is not on the screen. If the job is killed, that is said.
     In every other case it has said itself what is wrong.
     """
     with ExitStack() as stack:
@@ -112,7 +112,7 @@ def run_job(command: Sequence[str], environment: Mapping[str, str], name: str, *
             if log is not None and not stop.count and (not started.exists() or status < 0 or status in SPARK_GAVE_UP):
                 report(Path(log.name), status)
             elif not stop.count and (number := OF_SIGNALS.get(128 - status if status < 0 else status)):
-                report_killed("Spark" if status < 0 else "the job's Python", number)
+                report_killed("Spark" if status < 0 else "the job", number)
         return stop.exit_status(status)
 
 

@@ -44,7 +44,9 @@ class CaseName(StrEnum):
 
 @dataclass
 class Sent:
-    """Messages of one producer: when each was acknowledged, in seconds since the case began, and how long it took."""
+    """Messages of one producer: when each was acknowledged, in seconds since the case began, and how long after it was
+    due. One that was sent late, since the one before was, counts from when it was due.
+    """
 
     offered: int = 0
     acknowledged_s: list[float] = field(default_factory=list)
@@ -53,6 +55,11 @@ class Sent:
     def between(self, from_s: float, to_s: float) -> int:
         """How many were acknowledged in that time."""
         return sum(from_s <= at_s < to_s for at_s in self.acknowledged_s)
+
+    def in_time(self, from_s: float, to_s: float, within_s: float) -> int:
+        """How many of those that were due in that time were acknowledged soon enough."""
+        both = zip(self.acknowledged_s, self.latencies_s, strict=True)
+        return sum(from_s <= at_s - took_s < to_s and took_s <= within_s for at_s, took_s in both)
 
 
 @dataclass
@@ -91,15 +98,14 @@ class _Sending(threading.Thread):
             if due_s >= self._until_s:
                 return
             time.sleep(max(0.0, due_s - time.monotonic()))
-            sent_s = time.monotonic()
             self.sent.offered += 1
-            self._producer.send(PAYLOAD).add_done_callback(partial(self._note, sent_s))
+            self._producer.send(PAYLOAD).add_done_callback(partial(self._note, due_s))
 
-    def _note(self, sent_s: float, done: Future[object]) -> None:
+    def _note(self, due_s: float, done: Future[object]) -> None:
         now_s = time.monotonic()
         if done.exception() is None and now_s < self._until_s:
             self.sent.acknowledged_s.append(now_s - self._begun_s)
-            self.sent.latencies_s.append(now_s - sent_s)
+            self.sent.latencies_s.append(now_s - due_s)
 
 
 def _door_process(

@@ -24,26 +24,34 @@ DEFAULT_FOLDER = "conf"
 def run(options: argparse.Namespace) -> int:
     """Exit status 0, or stops.STOPPED where Ctrl-C came before the end of the trace.
 
-    Raises HeadgateError with all that is wrong before anything ran. Under --watch conf files may be wrong.
+    Raises HeadgateError with all that is wrong before anything ran, and before anything is copied from a store with all
+    but what only a copy can show. Under --watch conf files may be wrong.
     """
-    if options.path in {None, STDIN}:
-        return _run(options)
-    place = options.path if is_stored(options.path) else None
+    folders = options.conf_dir or [DEFAULT_FOLDER]
+    watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
+    mistakes = Mistakes()
+    found = _checked(options, folders, mistakes)
     with ExitStack() as stack:
+        place = options.path if is_stored(options.path or STDIN) else None
+        if place is not None:
+            mistakes.raise_all()
 
         def begin(_: int) -> None:
             """From now on there is a copy, which SIGTERM would leave; before, it ends a wait for the store at once."""
             stack.enter_context(handled(signal.default_int_handler, signal.SIGTERM))
 
-        options.path = stack.enter_context(copied(options.path, begin))
-        return _run(options, place)
+        if options.path is not None:
+            options.path = stack.enter_context(copied(options.path, begin))
+        source = None
+        with mistakes.collected():
+            source = _source(options, place)
+        mistakes.raise_all()
+        return _run(options, folders, found, source, watched)
 
 
-def _run(options: argparse.Namespace, place: str | None = None) -> int:
-    """place: the address of a store from which the path was copied."""
-    folders = options.conf_dir or [DEFAULT_FOLDER]
-    watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
-    found, source = _checked(options, folders, place)
+def _run(
+    options: argparse.Namespace, folders: Sequence[str], found: Loaded, source: Source | None, watched: Watched | None
+) -> int:
     if options.recommend is not None:
         from headgate.tryout.recommend_session import recommend_limits  # noqa: PLC0415  as below
 
@@ -58,22 +66,17 @@ def _run(options: argparse.Namespace, place: str | None = None) -> int:
             return session.run(found) if watched is None else session.watch(found, watched)
 
 
-def _checked(options: argparse.Namespace, folders: Sequence[str], place: str | None) -> tuple[Loaded, Source | None]:
-    """The confs, and where the rows come from, None: the bundled trace."""
-    mistakes = Mistakes()
+def _checked(options: argparse.Namespace, folders: Sequence[str], mistakes: Mistakes) -> Loaded:
+    """The confs. What is wrong with them, or with options other than PATH, goes to `mistakes`."""
     found = loaded(folders, strict=options.strict)
-    source = None
     with mistakes.collected():
         if isinstance(found.confs, ConfError) and not options.watch:
             raise found.confs
     with mistakes.collected():
-        source = _source(options, place)
-    with mistakes.collected():
         _check_output(options)
     with mistakes.collected():
         check_recommend(options, folders, [] if isinstance(found.confs, ConfError) else list(found.confs.values()))
-    mistakes.raise_all()
-    return found, source
+    return found
 
 
 def _check_output(options: argparse.Namespace) -> None:

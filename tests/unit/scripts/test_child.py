@@ -85,8 +85,8 @@ def test_of_a_log_the_lines_that_say_why_are_shown(log, shown) -> None:
 @pytest.mark.parametrize(
     ("end", "show_log", "status", "told"),
     [
-        ("exit 137", False, 137, "headgate: the job's Python was ended by signal 9 (SIGKILL): "),
-        ("exit 137", True, 137, "headgate: the job's Python was ended by signal 9 (SIGKILL): "),
+        ("exit 137", False, 137, "headgate: the job was ended by signal 9 (SIGKILL): "),
+        ("exit 137", True, 137, "headgate: the job was ended by signal 9 (SIGKILL): "),
         ("kill -KILL $$", False, 137, "headgate: Spark was ended by signal 9. Its log "),
         ("kill -KILL $$", True, 137, "headgate: Spark was ended by signal 9 (SIGKILL): "),
         ("exit 1", False, 1, ""),
@@ -104,6 +104,13 @@ def test_that_a_job_or_spark_was_killed_is_said_and_of_any_other_end_the_job_has
     error = capsys.readouterr().err
     assert error.startswith(told)
     assert bool(told) == bool(error)
+
+
+def test_of_a_job_that_was_stopped_twice_no_one_says_that_it_was_killed(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(child, "LOGS", tmp_path)
+    monkeypatch.setattr(child.Stop, "install", lambda stop: setattr(stop, "count", 2))
+    assert child.run_job(["sh", "-c", "sleep 60"], dict(os.environ), "throttle", show_log=True) == 128 + signal.SIGTERM
+    assert not capsys.readouterr().err
 
 
 def test_old_logs_are_deleted(tmp_path, monkeypatch) -> None:

@@ -18,6 +18,7 @@ from headgate.engines.sizes import here
 from headgate.errors import InputError
 from headgate.folders import copied
 from headgate.tryout import command
+from headgate.tryout.inputs import Source
 
 ROW = '{"event_time": "2026-01-05T09:00:00Z", "seq": 1, "broker": "b", "kind": "publish", "topic": "t"}'
 
@@ -57,16 +58,27 @@ def test_what_is_wrong_is_said_of_the_place_on_the_store(files, said, store, cap
 def test_a_signal_leaves_no_copy(store, monkeypatch, capsys):
     (store / "a.json").write_text(ROW)
 
-    def killed(options, place):
+    def killed(options, *given):
         assert Path(options.path, "a.json").read_text() == ROW
-        assert place == "s3a://b/in"
+        assert next(one for one in given if isinstance(one, Source)).place == "s3a://b/in"
         os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(command, "_run", killed)
-    assert main(["try", "s3a://b/in"]) == EXIT_STOPPED
+    assert main(["try", "s3a://b/in", "--conf-dir", str(store.parent / "conf")]) == EXIT_STOPPED
     assert "headgate: stopped\n" == capsys.readouterr().err
     assert [] == files_in(store)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_what_is_wrong_with_conf_or_options_is_said_before_anything_is_copied(store, monkeypatch, capsys):
+    monkeypatch.setattr(command, "copied", lambda *_: pytest.fail("the input is copied"))
+    (store / "output").touch()
+    conf = store.parent / "conf"
+    (conf / "headgate.toml").write_text("[operator]\nslotz = 1\n")
+    assert main(["try", "s3a://b/in", "--conf-dir", str(conf), "--output", str(store)]) == 2
+    told = capsys.readouterr().err
+    assert "slotz" in told
+    assert "not empty" in told
 
 
 @pytest.mark.parametrize("hidden", ["_old/b.json", ".old.json"])
@@ -95,6 +107,26 @@ def test_what_is_too_large_is_not_copied(store, monkeypatch):
     with refused, here("s3a://b/in", "json", "jobs/replay.py"):
         pass
     assert [] == copies
+
+
+def test_a_table_is_as_large_as_its_version_says_not_as_its_folder(store, monkeypatch):
+    write_deltalake(store, pa.table({"x": list(range(100_000))}))
+    DeltaTable(store).delete()
+    monkeypatch.setitem(sizes.MOST_MIB, "delta", 0)
+    with here("s3a://b/in", "delta", "jobs/replay.py") as path:
+        assert path != str(store)
+    write_deltalake(store, pa.table({"x": [1]}), mode="append")
+    refused = pytest.raises(InputError, match=r"^--input: s3a://b/in has 0 MiB; .*spark-submit.sh jobs/replay.py")
+    with refused, here("s3a://b/in", "delta", "jobs/replay.py"):
+        pass
+
+
+def test_compressed_text_is_as_large_as_without_compression(store, monkeypatch):
+    (store / "a.json.gz").write_bytes(gzip.compress(ROW.encode()) + bytes(2**20))
+    monkeypatch.setitem(sizes.MOST_MIB, "json", 5)
+    refused = pytest.raises(InputError, match=r"^--input: s3a://b/in has 10 MiB; allowed are up to 5 MiB of json")
+    with refused, here("s3a://b/in", "json", "jobs/replay.py"):
+        pass
 
 
 def test_columns_that_are_missing_are_said_of_a_copy_too(store):
