@@ -22,7 +22,7 @@ LOGS = CACHE / "logs"
 LOGS_KEPT = 20
 PR_SET_PDEATHSIG = 1
 OF_SIGNALS = {128 + number: number for number in signal.Signals}
-"""Exit statuses for signals: Spark passes on that of the job's Python, and has one where Java heeds a signal."""
+"""Exit statuses for signals: Spark passes on that of the job's Python. Java, too, exits so if it catches SIGTERM."""
 SPARK_GAVE_UP = range(50, 56)  # exit statuses of Spark's own last resort (uncaught exception, out of memory)
 
 

@@ -56,10 +56,10 @@ class Sent:
         """How many were acknowledged in that time."""
         return sum(from_s <= at_s < to_s for at_s in self.acknowledged_s)
 
-    def in_time(self, from_s: float, to_s: float, within_s: float) -> int:
-        """How many of those that were due in that time were acknowledged soon enough."""
+    def of_due(self, from_s: float, to_s: float) -> list[float]:
+        """Latencies of those that were due in that time and were acknowledged, the shortest first."""
         both = zip(self.acknowledged_s, self.latencies_s, strict=True)
-        return sum(from_s <= at_s - took_s < to_s and took_s <= within_s for at_s, took_s in both)
+        return sorted(took_s for at_s, took_s in both if from_s <= at_s - took_s < to_s)
 
 
 @dataclass

@@ -155,9 +155,9 @@ class _Stored(Folder):
 
 
 @contextmanager
-def copied(place: str, check: Callable[[int], object] = lambda _: None) -> Iterator[str]:
+def copied(place: str, before_copy: Callable[[int], object] = lambda _: None) -> Iterator[str]:
     """A folder or file of a store as a copy on this machine while the block runs, with the times of its files, and
-    whatever is on this machine by its path. check: is told before how many bytes are copied, and may raise.
+    whatever is on this machine by its path. before_copy: is told how many bytes are to come, and may raise.
 
     Raises InputError for what is not there or cannot be read.
     """
@@ -166,7 +166,7 @@ def copied(place: str, check: Callable[[int], object] = lambda _: None) -> Itera
         return
     with tempfile.TemporaryDirectory(prefix="headgate-") as scratch:
         try:
-            path = _copy(place, Path(scratch), check)
+            path = _copy(place, Path(scratch), before_copy)
         except FileNotFoundError as error:
             raise InputError(f"nothing is at {place}; give a file or a folder that exists, not a pattern") from error
         except (OSError, ValueError) as error:
@@ -178,7 +178,7 @@ def copied(place: str, check: Callable[[int], object] = lambda _: None) -> Itera
         yield str(path)
 
 
-def _copy(place: str, scratch: Path, check: Callable[[int], object]) -> Path:
+def _copy(place: str, scratch: Path, before_copy: Callable[[int], object]) -> Path:
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     at_first, root = file_system(place, AT_FIRST)
@@ -186,15 +186,17 @@ def _copy(place: str, scratch: Path, check: Callable[[int], object]) -> Path:
     found = at_first.get_file_info(root)
     files, _ = file_system(place)
     listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
-    wanted = {PurePosixPath(one.path).relative_to(root): one for one in listed if one.is_file}
+    stored = [one for one in listed if one.is_file]
+    for one in stored:
+        if {"", ".", ".."} & set(one.path.removeprefix(f"{root}/").split("/")):
+            raise InputError(f"{place}: {one.path} has an empty name, . or .., which are no names on a disk; rename it")
+    wanted = {PurePosixPath(one.path).relative_to(root): one for one in stored}
     if not any("_delta_log" in name.parts for name in wanted):  # else all of it belongs to the table
         wanted = {name: one for name, one in wanted.items() if not is_hidden(name)}
-    check(size := sum(one.size for one in wanted.values()))
+    before_copy(size := sum(one.size for one in wanted.values()))
     if size > shutil.disk_usage(scratch).free:
         raise OSError(errno.ENOSPC, "it is larger than what is free there")
     for name, one in wanted.items():
-        if ".." in name.parts:
-            raise InputError(f"{place}: {one.path} has a name with .., which is no name on a disk; rename it")
         to = target / name
         to.parent.mkdir(parents=True, exist_ok=True)
         asked_again(partial(_copy_file, files, one.path, to), PATIENT)

@@ -14,7 +14,16 @@ from pathlib import Path, PurePath
 from headgate.errors import InputError, StateError, TableError, TransientError
 from headgate.folders import folder_at
 from headgate.store_errors import remedy
-from headgate.stores import check_address, check_reachable, is_stored, is_there, joined, local_path
+from headgate.stores import (
+    check_address,
+    check_reachable,
+    is_stored,
+    is_there,
+    joined,
+    local_path,
+    scheme_of,
+    without_file,
+)
 
 LEAST_FREE_BYTES = 1 << 28
 """Of a disk for tables: a run of a small trace fits."""
@@ -72,6 +81,10 @@ def check_there(input_: str, option: str) -> None:
     """Raise InputError where nothing is at a path or pattern on this machine, or a path on a store. option: how it was
     given.
     """
+    if scheme_of(input_) == "file":
+        raise InputError(
+            f"{option}: got {input_}; allowed are a path and an address of a store; give {without_file(input_)}"
+        )
     if is_stored(input_) and not _PATTERN.search(input_):
         check_reachable(input_, option)
         if not is_there(input_):

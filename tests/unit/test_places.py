@@ -6,7 +6,17 @@ import re
 import pytest
 
 from headgate.errors import InputError, StateError
-from headgate.places import RUNNING, check_checkpoint, check_new, check_places, check_writable, claimed, sole_use, tried
+from headgate.places import (
+    RUNNING,
+    check_checkpoint,
+    check_new,
+    check_places,
+    check_there,
+    check_writable,
+    claimed,
+    sole_use,
+    tried,
+)
 from soak import Disk
 
 
@@ -39,6 +49,11 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
     (tmp_path / "c" / "file").touch()
     with pytest.raises(InputError, match="^" + re.escape(said)):
         check_places(*places, files=True)
+
+
+def test_an_input_is_a_path_and_no_address_of_this_machine(tmp_path):
+    with pytest.raises(InputError, match=f"^--input: got file://{tmp_path}; allowed .*; give {tmp_path}$"):
+        check_there(f"file://{tmp_path}", "--input")
 
 
 @pytest.mark.parametrize(

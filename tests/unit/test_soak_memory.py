@@ -1,10 +1,11 @@
 """What the soak takes from what Java tells of its memory, whichever collector and compiler, and what of it counts."""
 
+import shutil
 import subprocess
 
 import pytest
 
-from soak_memory import Held, Sample, held_by, parsed_mb, runs_java, slopes_mb_per_h
+from soak_memory import Held, Sample, Slope, held_by, parsed_mb, runs_java, slopes_mb_per_h
 
 SERIAL = """27422:
  def new generation   total 314368K, used 1024K [0x00000000c0000000, 0x00000000d5550000)
@@ -36,6 +37,22 @@ def test_a_process_that_has_ended_holds_nothing():
     assert runs_java(ended.pid) is False
 
 
+def test_a_child_of_java_just_forked_is_not_counted_as_a_process_of_its_own(tmp_path):
+    """It still runs Java's program, under the name of the thread that forked it."""
+    shutil.copy(shutil.which("bash"), tmp_path / "java")
+    words = [tmp_path / "java", "-c", "echo thread >/proc/$$/comm; echo; read -r"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as forked:
+        forked.stdout.readline()
+        assert runs_java(forked.pid)
+        assert (0, 0, 0, 0) == held_by(forked.pid)
+        forked.communicate(b"\n")
+
+
+@pytest.mark.parametrize(("slope", "is_above"), [(Slope(3.1, 1), True), (Slope(2.9, 1), False), (Slope(0.9, 0), False)])
+def test_a_slope_is_above_another_one_by_two_errors(slope, is_above):
+    assert is_above == slope.is_above(1)
+
+
 def sampled(held_mb, samples=600):
     """A sample every 10 s. held_mb: by the number of the sample, floor and what is on top."""
     found = []
@@ -65,6 +82,12 @@ def test_growth_is_seen_in_what_is_kept_and_in_what_batches_need(held_mb, betwee
     assert (between, half) == tuple(slopes[name].is_above(1) for name in ("between batches", "half of the time"))
     for slope, grows in zip(slopes.values(), (between, half), strict=True):
         assert slope.mb_per_h == pytest.approx(30 * grows, abs=1)
+
+
+def test_memory_before_the_last_start_counts_for_nothing():
+    level = sampled(lambda _: (100, 0))
+    before = [one._replace(at_s=one.at_s - 6000, start=0, held=Held(n, 0, 0, 0)) for n, one in enumerate(level)]
+    assert slopes_mb_per_h([*before, *level], 900) == slopes_mb_per_h(level, 900)
 
 
 def test_no_slope_before_it_was_settled_for_long_enough():

@@ -1,4 +1,6 @@
-"""How large an input may be for one machine's memory, which is looked at before it is brought here."""
+"""How large an input may be for one machine's memory. On a store it is looked at before it is brought here, but for
+compressed text and Delta tables, of which only a copy shows it.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,6 +8,7 @@ from contextlib import contextmanager
 from headgate.folders import copied
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import check_size, size_at
+from headgate.stores import is_stored
 
 MOST_MIB = {"json": 2048, "csv": 1024, "parquet": 256, "delta": 256}
 """About ten million rows, which take 2 GB of memory."""
@@ -34,6 +37,6 @@ def here(place: str, format_: str, job: str) -> Iterator[str]:
 
     with copied(place, check) as path:
         check_memory(size_at(path, format_), format_, job, place)
-        if "://" in place:  # others were asked for with the options
+        if is_stored(place):  # others were asked for with the options
             check_headers(path, format_, "--input", place)
         yield path

@@ -13,6 +13,7 @@ from headgate.places import check_new, check_places
 from headgate.replay.arguments import DEFAULT_OUTPUT
 from headgate.replay.folders import load_folders
 from headgate.replay.plan import Plan, checked_plans
+from headgate.rows.listing import FORMATS
 
 DEMO = "output/replay-demo"
 """Where the bundled trace is written, and what comes of it."""
@@ -61,4 +62,7 @@ def _job(options: argparse.Namespace, first: Conf) -> ReplayJob:
         return ReplayJob(f"{DEMO}/trace", "json", f"{DEMO}/tables")
     check_places(options.input, options.output, options.output, files=True)
     check_new(options.output)
-    return ReplayJob(options.input, input_format(options, first.settings.input.format), options.output)
+    configured = first.settings.input.format
+    return ReplayJob(
+        options.input, input_format(options, configured if configured in FORMATS else "json"), options.output
+    )

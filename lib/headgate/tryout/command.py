@@ -9,7 +9,7 @@ from threading import Event
 from headgate.engines.stops import handled
 from headgate.errors import ConfError, InputError, Mistakes
 from headgate.folders import copied
-from headgate.places import check_new
+from headgate.places import check_new, check_there
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files
 from headgate.stores import is_stored
@@ -24,16 +24,18 @@ DEFAULT_FOLDER = "conf"
 def run(options: argparse.Namespace) -> int:
     """Exit status 0, or stops.STOPPED where Ctrl-C came before the end of the trace.
 
-    Raises HeadgateError with all that is wrong before anything ran, and before anything is copied from a store with all
-    but what only a copy can show. Under --watch conf files may be wrong.
+    Raises HeadgateError with all that is wrong before anything ran. What is on a store is copied unless something
+    is, other than what its copy shows: format, size and columns. Under --watch conf files may be wrong.
     """
     folders = options.conf_dir or [DEFAULT_FOLDER]
     watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
     mistakes = Mistakes()
     found = _checked(options, folders, mistakes)
     with ExitStack() as stack:
-        place = options.path if is_stored(options.path or STDIN) else None
+        place = options.path if options.path is not None and is_stored(options.path) else None
         if place is not None:
+            with mistakes.collected():
+                check_there(place, "PATH")
             mistakes.raise_all()
 
         def begin(_: int) -> None:

@@ -1,8 +1,12 @@
 """What a conf folder makes of a replay: keys, delays, what is in force; several folders and their mistakes."""
 
+import argparse
+
 import pytest
 
-from headgate.errors import ConfError
+from headgate.errors import ConfError, InputError
+from headgate.replay.arguments import add_replay_arguments
+from headgate.replay.asked import asked
 from headgate.replay.folders import folder_warnings, load_folders
 from headgate.replay.plan import Keys, checked_plans
 from unit.replay.scenes import conf_in, events, plan_in, publish
@@ -47,6 +51,21 @@ def test_what_shares_a_limiter_shares_a_key(tmp_path, files, expected):
 def test_rounds_and_delays_are_those_of_the_live_job(tmp_path, settings, expected):
     plan = plan_in(tmp_path, settings=settings, delay_ms=None)
     assert expected == (plan.round_ms, plan.delay_ms)
+
+
+def test_a_folder_for_a_job_on_kafka_reads_recorded_files_by_their_names(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("event_time,seq,broker,kind\n")
+    conf_in(tmp_path / "conf", settings="[input]\nformat = 'kafka'\n")
+    parser = argparse.ArgumentParser()
+    add_replay_arguments(parser)
+    places = ("--input", f"{tmp_path}/in", "--output", f"{tmp_path}/out", "--conf-dir", f"{tmp_path}/conf")
+    assert asked(parser.parse_args(places)).job.format == "csv"
+    (tmp_path / "in" / "a.csv").write_text("seq,broker\n")
+    with pytest.raises(InputError, match="columns missing: event_time, kind"):
+        asked(parser.parse_args(places))
+    (tmp_path / "in" / "a.csv").rename(tmp_path / "in" / "a.txt")
+    assert asked(parser.parse_args(places)).job.format == "json"
 
 
 def test_the_folder_does_not_decide_what_rows_mean(tmp_path):

@@ -106,10 +106,15 @@ def test_that_a_job_or_spark_was_killed_is_said_and_of_any_other_end_the_job_has
     assert bool(told) == bool(error)
 
 
-def test_of_a_job_that_was_stopped_twice_no_one_says_that_it_was_killed(tmp_path, monkeypatch, capsys) -> None:
+@pytest.mark.parametrize("show_log", [False, True])
+def test_of_a_job_that_was_stopped_twice_no_one_says_that_it_was_killed(
+    tmp_path, monkeypatch, capsys, show_log
+) -> None:
     monkeypatch.setattr(child, "LOGS", tmp_path)
     monkeypatch.setattr(child.Stop, "install", lambda stop: setattr(stop, "count", 2))
-    assert child.run_job(["sh", "-c", "sleep 60"], dict(os.environ), "throttle", show_log=True) == 128 + signal.SIGTERM
+    assert (
+        child.run_job(["sh", "-c", "sleep 60"], dict(os.environ), "throttle", show_log=show_log) == 128 + signal.SIGTERM
+    )
     assert not capsys.readouterr().err
 
 

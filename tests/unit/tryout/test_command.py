@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from headgate import folders, places
+from headgate import places, stores
 from headgate.cli import main
 from headgate.cluster.schemas import COUNTERS
 from headgate.errors import HeadgateError, InputError, TransientError
@@ -222,10 +222,10 @@ def test_a_trace_on_a_store_that_is_away_is_given_up_on_soon(capsys, monkeypatch
         waited.append(patience)
         return file_system(place, patience)
 
-    monkeypatch.setattr(folders, "file_system", watched)
+    monkeypatch.setattr(stores, "file_system", watched)
     assert main(["try", "s3a://b/t.json"]) == 1
     assert waited == [AT_FIRST]
-    assert capsys.readouterr().err.startswith("headgate: s3a://b/t.json cannot be reached: ")
+    assert capsys.readouterr().err.startswith("headgate: PATH: s3a://b/t.json cannot be reached: ")
 
 
 def test_a_trace_may_be_an_address_of_this_machine(tmp_path, capsys):

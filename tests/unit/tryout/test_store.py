@@ -27,6 +27,8 @@ ROW = '{"event_time": "2026-01-05T09:00:00Z", "seq": 1, "broker": "b", "kind": "
 def store(tmp_path, monkeypatch):
     """s3a://b/in, as a folder; copies go to a folder of their own."""
     monkeypatch.setattr(folders, "file_system", lambda *_: (pafs.LocalFileSystem(), str(tmp_path / "in")))
+    monkeypatch.setattr("headgate.places.check_reachable", lambda *_: None)
+    monkeypatch.setattr("headgate.places.is_there", lambda _: True)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     for name in ("in", "scratch", "conf"):
         (tmp_path / name).mkdir()
@@ -70,8 +72,9 @@ def test_a_signal_leaves_no_copy(store, monkeypatch, capsys):
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_what_is_wrong_with_conf_or_options_is_said_before_anything_is_copied(store, monkeypatch, capsys):
+def test_what_is_wrong_with_conf_options_or_the_place_is_said_at_once_and_nothing_is_copied(store, monkeypatch, capsys):
     monkeypatch.setattr(command, "copied", lambda *_: pytest.fail("the input is copied"))
+    monkeypatch.setattr("headgate.places.is_there", lambda _: False)
     (store / "output").touch()
     conf = store.parent / "conf"
     (conf / "headgate.toml").write_text("[operator]\nslotz = 1\n")
@@ -79,6 +82,7 @@ def test_what_is_wrong_with_conf_or_options_is_said_before_anything_is_copied(st
     told = capsys.readouterr().err
     assert "slotz" in told
     assert "not empty" in told
+    assert "PATH: nothing is at s3a://b/in;" in told
 
 
 @pytest.mark.parametrize("hidden", ["_old/b.json", ".old.json"])
@@ -136,9 +140,9 @@ def test_columns_that_are_missing_are_said_of_a_copy_too(store):
         pass
 
 
-def test_a_name_that_leads_out_of_the_copy_is_refused(store, monkeypatch):
-    """Of a Delta table, all of which is copied; elsewhere it is hidden."""
-    names = (f"{store}/../out.json", f"{store}/_delta_log/0.json")
+@pytest.mark.parametrize("name", ["../out.json", "x//a.json", "x/./a.json"])
+def test_a_name_that_a_disk_has_not_is_refused(name, store, monkeypatch):
+    names = (f"{store}/a.json", f"{store}/{name}")
     found = [pafs.FileInfo(name, pafs.FileType.File, size=1, mtime_ns=0) for name in names]
 
     class Listing:
@@ -146,5 +150,6 @@ def test_a_name_that_leads_out_of_the_copy_is_refused(store, monkeypatch):
             return found if isinstance(of_what, pafs.FileSelector) else pafs.FileInfo(of_what, pafs.FileType.Directory)
 
     monkeypatch.setattr(folders, "file_system", lambda *_: (Listing(), str(store)))
-    with pytest.raises(InputError, match=r"^s3a://b/in: .*/in/../out.json has a name with .., "), copied("s3a://b/in"):
+    refused = pytest.raises(InputError, match=f"^s3a://b/in: .*/in/{re.escape(name)} has an empty name, . or .., ")
+    with refused, copied("s3a://b/in"):
         pass
