@@ -1,6 +1,5 @@
 """Folders on disks and on object stores, read and written alike."""
 
-import errno
 import os
 import shutil
 import tempfile
@@ -27,6 +26,9 @@ from headgate.stores import (
 
 if TYPE_CHECKING:
     import pyarrow.fs as pafs
+
+
+_NO_ROOM = "make space there, or set TMPDIR"
 
 
 class Folder(ABC):
@@ -87,9 +89,12 @@ class _OnDisk(Folder):
             return []
 
     def read(self, name: str) -> bytes | None:
+        path = self._path / name
         try:
-            return (self._path / name).read_bytes()
+            return path.read_bytes()
         except FileNotFoundError:
+            if path.is_symlink():
+                raise OSError(f"a link to {path.readlink()}, where nothing is") from None
             return None
 
     def stamp(self, name: str) -> tuple[int, ...] | None:
@@ -171,9 +176,7 @@ def copied(place: str, before_copy: Callable[[int], object] = lambda _: None) ->
             raise InputError(f"nothing is at {place}; give a file or a folder that exists, not a pattern") from error
         except (OSError, ValueError) as error:
             if is_of_disk(error):
-                raise TransientError(
-                    f"{place} cannot be copied to {scratch}: {said(error)}; make space there, or set TMPDIR"
-                ) from error
+                raise TransientError(f"{place} cannot be copied to {scratch}: {said(error)}; {_NO_ROOM}") from error
             raise unreached(place, error) from error
         yield str(path)
 
@@ -194,8 +197,13 @@ def _copy(place: str, scratch: Path, before_copy: Callable[[int], object]) -> Pa
     if not any("_delta_log" in name.parts for name in wanted):  # else all of it belongs to the table
         wanted = {name: one for name, one in wanted.items() if not is_hidden(name)}
     before_copy(size := sum(one.size for one in wanted.values()))
-    if size > shutil.disk_usage(scratch).free:
-        raise OSError(errno.ENOSPC, "it is larger than what is free there")
+    if size > (free := shutil.disk_usage(scratch).free):
+        raise TransientError(
+            f"{place} cannot be copied to {scratch}: it has {size / 2**20:,.1f} MiB, and {free / 2**20:,.1f} MiB are "
+            f"free there; {_NO_ROOM}"
+        )
+    if not found.is_file:
+        target.mkdir()
     for name, one in wanted.items():
         to = target / name
         to.parent.mkdir(parents=True, exist_ok=True)

@@ -352,7 +352,8 @@ def test_what_is_larger_than_the_disk_is_not_copied(monkeypatch, tmp_path):
         assert Path(path, "a.json").read_text() == "{}\n"
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=2))
     told = pytest.raises(
-        TransientError, match=r"^s3a://b/in cannot be copied to /.*: .* larger than what is free there;"
+        TransientError,
+        match=r"^s3a://b/in cannot be copied to /.*: it has 0.0 MiB, and 0.0 MiB are free there; make space there",
     )
     with told, copied("s3a://b/in"):
         pass

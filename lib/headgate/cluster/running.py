@@ -18,7 +18,7 @@ from headgate.cluster.pulsar_brokers import PulsarBrokers
 from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.conf.cluster import KAFKA, ClusterConf
 from headgate.core.clusters.demand import SECOND_US
-from headgate.engines.stops import handled
+from headgate.engines.stops import ending_signals, handled
 from headgate.stores import Patience
 
 ENFORCER_PATIENCE = Patience(6, 10)
@@ -98,8 +98,5 @@ def say(line: str) -> None:
 def stopped_by_signals() -> Iterator[Event]:
     """An event that SIGTERM, Ctrl-C and a terminal that closes set while the block runs; the latter not with nohup."""
     stop = Event()
-    numbers = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    with handled(lambda *_: stop.set(), *numbers):
+    with handled(lambda *_: stop.set(), signal.SIGINT, *ending_signals()):
         yield stop

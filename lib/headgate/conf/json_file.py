@@ -80,8 +80,9 @@ def read_json(text: str, file: str, known: Iterable[str], findings: Findings) ->
             "correct the syntax",
         )
         return source, {}
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets thousands deep
-        findings.mistake(Place(file), f"{error}", "a JSON object", "correct the syntax")
+    except (ValueError, RecursionError):
+        got = "a number of thousands of digits, or brackets thousands deep"
+        findings.mistake(Place(file), got, "a JSON object", "correct the syntax")
         return source, {}
     for path, line in _keys(text):
         if path[-1].startswith(_COMMENT):

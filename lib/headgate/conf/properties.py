@@ -1,6 +1,7 @@
 """Java properties files, as java.util.Properties reads them, with the line of every key."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -25,9 +26,16 @@ class Entry:
 def read_properties(content: bytes, file: str, findings: Findings) -> Mapping[str, Entry]:
     r"""Return the entries of a properties file by key; of duplicates the last one wins, as in Java.
 
-    Bytes are ISO-8859-1. A `\u` that four hexadecimal digits do not follow is a mistake, as Java refuses the whole
+    Bytes are ISO-8859-1; those of UTF-16, and a byte order mark, which Java takes for a part of the first key, are
+    mistakes. A `\u` that four hexadecimal digits do not follow is a mistake, as Java refuses the whole
     file for it; comments may hold anything.
     """
+    if b"\0" in content:
+        findings.mistake(Place(file), "NUL bytes, as UTF-16 has", "ISO-8859-1", "save the file as ISO-8859-1 or ASCII")
+        return {}
+    if content.startswith(BOM_UTF8):
+        content = content.removeprefix(BOM_UTF8)
+        findings.mistake(Place(file, line=1), "a byte order mark", "ISO-8859-1 without one", "save the file without it")
     text = content.decode("iso-8859-1")
     bad_lines: set[int] = set()
 

@@ -1,9 +1,9 @@
-"""Work whose results are of no use in part: Ctrl-C and SIGTERM break it off at once."""
+"""Work whose results are of no use in part: Ctrl-C, SIGTERM and a terminal that closes break it off at once."""
 
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 WRONG = 2
 """Exit status for options, conf or input with which nothing can be done, also where no row can be used."""
@@ -21,12 +21,19 @@ def broken_off_by_signals(name: str, work: Callable[[], int]) -> int:
     def stop(*_: object) -> None:
         raise Stopped
 
-    with handled(stop, signal.SIGTERM, signal.SIGINT):
+    with handled(stop, signal.SIGINT, *ending_signals()):
         try:
             return work()
         except Stopped:
-            sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
+            with suppress(OSError):  # of a terminal that has closed
+                sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
             return STOPPED
+
+
+def ending_signals() -> list[signal.Signals]:
+    """SIGTERM, and that of a terminal that closes; not with nohup."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM] if is_ignored else [signal.SIGTERM, signal.SIGHUP]
 
 
 @contextmanager

@@ -100,8 +100,8 @@ def whole_files(
             is_any_whole = True
     if len(letters) and not is_any_whole:
         raise InputError(
-            f"--input: {letters['source'][0]}: {letters['reason'][0]}; "
-            "give files that can be read, or the right --format"
+            f"--input: {letters['source'][0]}: {letters['reason'][0].as_py().rstrip('.')}; "
+            f"give files that can be read, or the right --format (now {format_})"
         )
     return kept, letters
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from threading import Event
 
-from headgate.engines.stops import handled
+from headgate.engines.stops import ending_signals, handled
 from headgate.errors import ConfError, InputError, Mistakes
 from headgate.folders import copied
 from headgate.places import check_new, check_there
 from headgate.rows.headers import check_headers
-from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files
+from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files, is_delta
 from headgate.stores import is_stored
 from headgate.tryout.bound import bound_of, check_recommend
 from headgate.tryout.folders import Loaded, loaded
@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
             mistakes.raise_all()
 
         def begin(_: int) -> None:
-            """From now on there is a copy, which SIGTERM would leave; before, it ends a wait for the store at once."""
-            stack.enter_context(handled(signal.default_int_handler, signal.SIGTERM))
+            """From now on there is a copy, which these would leave; before, they end a wait for the store at once."""
+            stack.enter_context(handled(signal.default_int_handler, *ending_signals()))
 
         if options.path is not None:
             options.path = stack.enter_context(copied(options.path, begin))
@@ -106,6 +106,8 @@ def _source(options: argparse.Namespace, place: str | None) -> Source | None:
         raise InputError(
             f"--format: got {format_} with PATH - (stdin); allowed there: json or csv; give a file instead"
         )
+    if format_ == "delta" and not is_delta(options.path):
+        raise InputError(f"PATH: no Delta table is at {given}; give the folder of one, or the right --format")
     check_patience(options.path, format_, given)
     check_headers(options.path, format_, "PATH", given)
     return Source(options.path, format_, place=place)

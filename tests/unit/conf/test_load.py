@@ -94,9 +94,19 @@ def test_all_mistakes_of_all_files_are_reported_at_once(conf_dir: Path) -> None:
 def test_files_that_cannot_be_read_are_mistakes(conf_dir: Path) -> None:
     (conf_dir / "headgate.toml").write_bytes(b"\n# \xff\n")
     (conf_dir / "policies.json").mkdir()
+    (conf_dir / "broker.conf").symlink_to("/gone/broker.conf")
+    (conf_dir / "resource-groups.json").write_text("1" * 5000)
     assert mistakes_of(conf_dir) == (
         "conf/headgate.toml line 2: got bytes that are not UTF-8; allowed: UTF-8; save the file as UTF-8",
+        (
+            "conf/broker.conf: got a link to /gone/broker.conf, where nothing is; allowed: a readable file; "
+            "correct it, or remove it"
+        ),
         "conf/policies.json: got Is a directory; allowed: a readable file; correct it, or remove it",
+        (
+            "conf/resource-groups.json: got a number of thousands of digits, or brackets thousands deep; allowed: "
+            "a JSON object; correct the syntax"
+        ),
     )
 
 

@@ -1,5 +1,7 @@
 """broker.conf is read as java.util.Properties reads it."""
 
+from typing import Any
+
 import pytest
 
 from headgate.conf.findings import Findings
@@ -26,6 +28,27 @@ def test_entries_are_those_of_java(content: bytes, expected: dict[str, Entry]) -
     findings = Findings()
     assert expected == read_properties(content, "broker.conf", findings)
     assert findings.mistakes == []
+
+
+@pytest.mark.parametrize(
+    ("content", "expected", "mistake"),
+    [
+        (
+            "a=1".encode("utf-16"),
+            {},
+            "broker.conf: got NUL bytes, as UTF-16 has; allowed: ISO-8859-1; save the file as ISO-8859-1 or ASCII",
+        ),
+        (
+            "a=1".encode("utf-8-sig"),
+            {"a": Entry("1", 1)},
+            "broker.conf line 1: got a byte order mark; allowed: ISO-8859-1 without one; save the file without it",
+        ),
+    ],
+)
+def test_another_encoding_is_a_mistake_which_would_lose_limits(content: bytes, expected: Any, mistake: str) -> None:
+    findings = Findings()
+    assert expected == read_properties(content, "broker.conf", findings)
+    assert [mistake] == findings.mistakes
 
 
 def test_a_broken_unicode_escape_is_a_mistake_and_the_other_keys_are_still_read() -> None:

@@ -15,6 +15,7 @@ from headgate import folders
 from headgate.cli import EXIT_STOPPED, main
 from headgate.engines import sizes
 from headgate.engines.sizes import here
+from headgate.engines.stops import STOPPED, broken_off_by_signals, handled
 from headgate.errors import InputError
 from headgate.folders import copied
 from headgate.tryout import command
@@ -40,36 +41,55 @@ def files_in(store):
 
 
 WRONG = {
-    "columns": ({"a.csv": "seq,broker\n1,b\n"}, r"PATH: s3a://b/in/a.csv: columns missing: event_time, kind"),
+    "columns": ({"a.csv": "seq,broker\n1,b\n"}, "PATH: s3a://b/in/a.csv: columns missing: event_time, kind"),
     "endings": ({"a.csv": "", "b.json": ""}, "PATH: the format of s3a://b/in cannot be told"),
+    "no input": ({"_a.json": ROW}, "PATH: s3a://b/in: got a folder without files, but for names that begin with"),
     "no rows": ({"a.json": ""}, "s3a://b/in/a.json"),
+    "no table": ({"a.json": ROW}, "PATH: no Delta table is at s3a://b/in; give the folder of one"),
 }
 
 
-@pytest.mark.parametrize(("files", "said"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_said_of_the_place_on_the_store(files, said, store, capsys):
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_said_of_the_place_on_the_store(wrong, store, capsys):
+    files, said = WRONG[wrong]
     for name, content in files.items():
         (store / name).write_text(content)
-    assert main(["try", "s3a://b/in", "--conf-dir", str(store.parent / "conf")]) == 2
+    format_ = ["--format", "delta"] if wrong == "no table" else []
+    assert main(["try", "s3a://b/in", *format_, "--conf-dir", str(store.parent / "conf")]) == 2
     told = capsys.readouterr()
     assert re.search(said, told.out + told.err), told
     assert "scratch" not in told.out + told.err
     assert [] == files_in(store)
 
 
-def test_a_signal_leaves_no_copy(store, monkeypatch, capsys):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_copy(number, store, monkeypatch, capsys):
     (store / "a.json").write_text(ROW)
 
     def killed(options, *given):
         assert Path(options.path, "a.json").read_text() == ROW
         assert next(one for one in given if isinstance(one, Source)).place == "s3a://b/in"
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
 
     monkeypatch.setattr(command, "_run", killed)
     assert main(["try", "s3a://b/in", "--conf-dir", str(store.parent / "conf")]) == EXIT_STOPPED
     assert "headgate: stopped\n" == capsys.readouterr().err
     assert [] == files_in(store)
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_a_terminal_that_closes_breaks_work_off_unless_nohup_said_otherwise(store, capsys):
+    def work():
+        with copied("s3a://b/in"):
+            os.kill(os.getpid(), signal.SIGHUP)
+        return 0
+
+    (store / "a.json").write_text(ROW)
+    assert broken_off_by_signals("replay", work) == STOPPED
+    assert capsys.readouterr().err.startswith("replay: stopped before its end")
+    assert [] == files_in(store)
+    with handled(signal.SIG_IGN, signal.SIGHUP):
+        assert broken_off_by_signals("replay", work) == 0
 
 
 def test_what_is_wrong_with_conf_options_or_the_place_is_said_at_once_and_nothing_is_copied(store, monkeypatch, capsys):
