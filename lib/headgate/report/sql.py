@@ -27,7 +27,7 @@ Its parser cannot be asked without running the statement. No comment like this /
 
 
 def query(output: str, sql: str) -> pa.Table:
-    """Run `sql` on the tables under `output`.
+    """Run `sql` on the tables under `output`. Only those that it names are opened: a damaged one stops no other query.
 
     Raises TableError where there is none, for what is no query, and for SQL that cannot be run.
     """
@@ -39,7 +39,7 @@ def query(output: str, sql: str) -> pa.Table:
             "VALUES, FROM, DESCRIBE or EXPLAIN, behind comments of the form -- if any, or is SHOW TABLES"
         )
     found = found_tables(output)
-    tables = {name: opened(f"{output}/{name}") for name in found}
+    tables = {name: opened(f"{output}/{name}") for name in found if name in sql.casefold()}
     try:
         return delta_query.query(sql, tables)
     except Exception as error:  # delta_query raises no other

@@ -73,7 +73,7 @@ def test_tables_in_folders_below_are_named_and_a_run_that_was_killed_is_told_of(
     assert f"warning: a run writes to {output / 'new'}, or it failed or was killed" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["tables"], ["sql", "SELECT 1"]])
+@pytest.mark.parametrize("arguments", [["tables"], ["sql", "SELECT count(*) FROM Dead_Letters"]])
 @pytest.mark.parametrize("left", [None, "garbage"])
 def test_a_damaged_log_is_told_of_in_a_line(output, capsys, arguments, left):
     for entry in Path(output, "dead_letters", "_delta_log").iterdir():
@@ -84,6 +84,7 @@ def test_a_damaged_log_is_told_of_in_a_line(output, capsys, arguments, left):
     assert 2 == main([command, output, *sql_])
     (line,) = capsys.readouterr().err.splitlines()
     assert f"the table {output}/dead_letters cannot be read: " in line
+    assert 0 == main(["sql", output, "SELECT count(*) FROM marks"])
 
 
 def test_rows_that_are_gone_are_told_of_in_a_line(tmp_path, capsys):
