@@ -98,8 +98,9 @@ class _OnDisk(Folder):
             return None
 
     def stamp(self, name: str) -> tuple[int, ...] | None:
+        path = self._path / name
         try:
-            status = (self._path / name).stat()
+            status = path.stat() if path.exists() else path.lstat()  # of a link that leads nowhere
         except OSError:
             return None
         return status.st_mtime_ns, status.st_size, status.st_ino
@@ -189,13 +190,13 @@ def _copy(place: str, scratch: Path, before_copy: Callable[[int], object]) -> Pa
     found = at_first.get_file_info(root)
     files, _ = file_system(place)
     listed = [found] if found.is_file else files.get_file_info(pafs.FileSelector(root, recursive=True))
-    stored = [one for one in listed if one.is_file]
-    for one in stored:
+    stored = [(PurePosixPath(one.path).relative_to(root), one) for one in listed if one.is_file]
+    is_table = any("_delta_log" in name.parts for name, _ in stored)  # to which all of it belongs
+    stored = [(name, one) for name, one in stored if is_table or not is_hidden(name)]
+    for _, one in stored:
         if {"", ".", ".."} & set(one.path.removeprefix(f"{root}/").split("/")):
             raise InputError(f"{place}: {one.path} has an empty name, . or .., which are no names on a disk; rename it")
-    wanted = {PurePosixPath(one.path).relative_to(root): one for one in stored}
-    if not any("_delta_log" in name.parts for name in wanted):  # else all of it belongs to the table
-        wanted = {name: one for name, one in wanted.items() if not is_hidden(name)}
+    wanted = dict(stored)
     before_copy(size := sum(one.size for one in wanted.values()))
     if size > (free := shutil.disk_usage(scratch).free):
         raise TransientError(
@@ -214,7 +215,7 @@ def _copy(place: str, scratch: Path, before_copy: Callable[[int], object]) -> Pa
 
 def is_hidden(below: PurePath) -> bool:
     """Whether a file is no input. below: its path from the folder that was given."""
-    return any(part.startswith((".", "_")) for part in below.parts)
+    return any(part.startswith((".", "_")) and part != ".." for part in below.parts)
 
 
 def _copy_file(files: "pafs.FileSystem", path: str, to: Path) -> None:

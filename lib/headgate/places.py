@@ -22,7 +22,6 @@ from headgate.stores import (
     joined,
     local_path,
     scheme_of,
-    without_file,
 )
 
 LEAST_FREE_BYTES = 1 << 28
@@ -82,9 +81,8 @@ def check_there(input_: str, option: str) -> None:
     given.
     """
     if scheme_of(input_) == "file":
-        raise InputError(
-            f"{option}: got {input_}; allowed are a path and an address of a store; give {without_file(input_)}"
-        )
+        path = re.sub("^file:(//[^/]*)?", "", input_, flags=re.IGNORECASE)
+        raise InputError(f"{option}: got {input_}; allowed are a path and an address of a store; give {path}")
     if is_stored(input_) and not _PATTERN.search(input_):
         check_reachable(input_, option)
         if not is_there(input_):

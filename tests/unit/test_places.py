@@ -51,9 +51,10 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
         check_places(*places, files=True)
 
 
-def test_an_input_is_a_path_and_no_address_of_this_machine(tmp_path):
-    with pytest.raises(InputError, match=f"^--input: got file://{tmp_path}; allowed .*; give {tmp_path}$"):
-        check_there(f"file://{tmp_path}", "--input")
+@pytest.mark.parametrize("scheme", ["file:", "file://", "FILE://", "file://localhost"])
+def test_an_input_is_a_path_and_no_address_of_this_machine(scheme):
+    with pytest.raises(InputError, match=f"^--input: got {scheme}/tmp; allowed .*; give /tmp$"):
+        check_there(f"{scheme}/tmp", "--input")
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,17 @@ def test_what_is_written_appears_whole_and_what_is_gone_is_none(tmp_path):
     assert [] == folder.names()
 
 
+def test_a_link_that_leads_nowhere_is_no_missing_file_and_its_removal_an_edit(tmp_path):
+    folder = folder_at(str(tmp_path))
+    (tmp_path / "a").symlink_to("gone")
+    with pytest.raises(OSError, match=r"^a link to gone, where nothing is$"):
+        folder.read("a")
+    before = folder.stamp("a")
+    folder.remove("a")
+    assert (None, None) == (folder.read("a"), folder.stamp("a"))
+    assert before is not None
+
+
 @pytest.mark.parametrize("command", [("sql", "s3a://b/o", "SHOW TABLES"), ("serve", "s3a://b/o", "--port", "0")])
 @pytest.mark.usefixtures("no_store")
 def test_a_command_ends_with_1_where_the_store_does_not_answer_and_says_so_in_one_line(command, capsys):
@@ -346,14 +357,14 @@ def test_a_copy_that_finds_no_space_is_no_matter_of_the_store(monkeypatch):
 
 def test_what_is_larger_than_the_disk_is_not_copied(monkeypatch, tmp_path):
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.json").write_text("{}\n")
+    (tmp_path / "in" / "a.json").write_bytes(bytes(3 << 20))
     monkeypatch.setattr(folders, "file_system", lambda *_: (pafs.LocalFileSystem(), str(tmp_path / "in")))
     with copied("s3a://b/in") as path:
-        assert Path(path, "a.json").read_text() == "{}\n"
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=2))
+        assert Path(path, "a.json").read_bytes() == bytes(3 << 20)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1 << 20))
     told = pytest.raises(
         TransientError,
-        match=r"^s3a://b/in cannot be copied to /.*: it has 0.0 MiB, and 0.0 MiB are free there; make space there",
+        match=r"^s3a://b/in cannot be copied to /.*: it has 3.0 MiB, and 1.0 MiB are free there; make space there",
     )
     with told, copied("s3a://b/in"):
         pass

@@ -30,9 +30,6 @@ def read_properties(content: bytes, file: str, findings: Findings) -> Mapping[st
     mistakes. A `\u` that four hexadecimal digits do not follow is a mistake, as Java refuses the whole
     file for it; comments may hold anything.
     """
-    if b"\0" in content:
-        findings.mistake(Place(file), "NUL bytes, as UTF-16 has", "ISO-8859-1", "save the file as ISO-8859-1 or ASCII")
-        return {}
     if content.startswith(BOM_UTF8):
         content = content.removeprefix(BOM_UTF8)
         findings.mistake(Place(file, line=1), "a byte order mark", "ISO-8859-1 without one", "save the file without it")
@@ -59,4 +56,7 @@ def read_properties(content: bytes, file: str, findings: Findings) -> Mapping[st
                     "complete it, or double the backslash",
                 )
         line = after
+    if any("\0" in key for key in entries):
+        findings.mistake(Place(file), "NUL bytes, as UTF-16 has", "ISO-8859-1", "save the file as ISO-8859-1 or ASCII")
+        return {}
     return entries

@@ -4,6 +4,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 WRONG = 2
 """Exit status for options, conf or input with which nothing can be done, also where no row can be used."""
@@ -38,8 +39,19 @@ def ending_signals() -> list[signal.Signals]:
 
 @contextmanager
 def handled(heed: Callable[..., object], *numbers: signal.Signals) -> Iterator[None]:
-    """`heed` is called for these signals while the block runs; then they are handled as before."""
-    before = {number: signal.signal(number, heed) for number in numbers}
+    """`heed` is called for these signals while the block runs; then they are handled as before.
+
+    Of a terminal that closes only the first one counts: a shell sends it, and the kernel again.
+    """
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        try:
+            heed(number, frame)
+        finally:
+            if number == signal.SIGHUP:
+                signal.signal(number, signal.SIG_IGN)
+
+    before = {number: signal.signal(number, heard) for number in numbers}
     try:
         yield
     finally:

@@ -70,7 +70,7 @@ def found_files(path: str, place: str) -> list[Path]:
     """The files at a path or pattern. Raises InputError without any. place: how the path was given."""
     files = files_at(path)
     if not files:
-        no_files = "a folder without files, but for names that begin with . or _, which are no input"
+        no_files = "a folder without files (those whose names begin with . or _ are no input)"
         got = no_files if Path(path).is_dir() else "nothing"
         raise InputError(
             f"{place}: got {got}; allowed: a file, a folder of files, a Delta table, or on a disk a pattern"

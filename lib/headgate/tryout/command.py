@@ -24,8 +24,8 @@ DEFAULT_FOLDER = "conf"
 def run(options: argparse.Namespace) -> int:
     """Exit status 0, or stops.STOPPED where Ctrl-C came before the end of the trace.
 
-    Raises HeadgateError with all that is wrong before anything ran. What is on a store is copied unless something
-    is, other than what its copy shows: format, size and columns. Under --watch conf files may be wrong.
+    Raises HeadgateError with all that is wrong before anything ran. What is on a store is looked at once nothing
+    else is wrong: nobody waits for it in vain. Under --watch conf files may be wrong.
     """
     folders = options.conf_dir or [DEFAULT_FOLDER]
     watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
@@ -34,9 +34,8 @@ def run(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         place = options.path if options.path is not None and is_stored(options.path) else None
         if place is not None:
-            with mistakes.collected():
-                check_there(place, "PATH")
             mistakes.raise_all()
+            check_there(place, "PATH")
 
         def begin(_: int) -> None:
             """From now on there is a copy, which these would leave; before, they end a wait for the store at once."""

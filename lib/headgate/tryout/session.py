@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -14,7 +14,7 @@ from typing import Self
 from headgate.conf import Conf
 from headgate.engines.compiling import compiling_told
 from headgate.engines.kernel_units import load_units, throttle_units
-from headgate.engines.stops import STOPPED, WRONG
+from headgate.engines.stops import STOPPED, WRONG, ending_signals, handled
 from headgate.errors import AwayError, ConfError, HeadgateError
 from headgate.places import claimed
 from headgate.report.screen import terminal_console
@@ -175,23 +175,19 @@ class Session:
 
 @contextmanager
 def ended_by_signals(stop: threading.Event) -> Iterator[None]:
-    """`stop` is set by the first Ctrl-C or SIGTERM while the block runs; the second one ends the process at once."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
+    """`stop` is set by the first Ctrl-C, SIGTERM or terminal that closes while the block runs; the second one of the
+    former ends the process at once.
+    """
+    with ExitStack() as stack:
 
-    def heed(*_: object) -> None:
-        stop.set()
-        _on_stderr("stopping after this batch; Ctrl-C again ends at once")
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        def heed(*_: object) -> None:
+            stop.set()
+            stack.close()
+            with suppress(OSError):  # of a terminal that has closed
+                _on_stderr("stopping after this batch; Ctrl-C again ends at once")
 
-    for number in numbers:
-        signal.signal(number, heed)
-    try:
+        stack.enter_context(handled(heed, signal.SIGINT, *ending_signals()))
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def right(found: Loaded) -> Mapping[str, Conf]:

@@ -91,11 +91,12 @@ def test_all_mistakes_of_all_files_are_reported_at_once(conf_dir: Path) -> None:
     ]
 
 
-def test_files_that_cannot_be_read_are_mistakes(conf_dir: Path) -> None:
+@pytest.mark.parametrize("unreadable", ["1" * 5000, "[" * 100_000], ids=["digits", "brackets"])
+def test_files_that_cannot_be_read_are_mistakes(conf_dir: Path, unreadable: str) -> None:
     (conf_dir / "headgate.toml").write_bytes(b"\n# \xff\n")
     (conf_dir / "policies.json").mkdir()
     (conf_dir / "broker.conf").symlink_to("/gone/broker.conf")
-    (conf_dir / "resource-groups.json").write_text("1" * 5000)
+    (conf_dir / "resource-groups.json").write_text(unreadable)
     assert mistakes_of(conf_dir) == (
         "conf/headgate.toml line 2: got bytes that are not UTF-8; allowed: UTF-8; save the file as UTF-8",
         (

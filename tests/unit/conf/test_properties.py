@@ -22,6 +22,7 @@ from headgate.conf.properties import Entry, read_properties
         (b"a=\\\\u12", {"a": Entry("\\u12", 1)}),
         (b"a=\xe9", {"a": Entry("\u00e9", 1)}),
         (b"# comment \\\na=1", {"a": Entry("1", 2)}),
+        (b"# \0\na=1", {"a": Entry("1", 2)}),
     ],
 )
 def test_entries_are_those_of_java(content: bytes, expected: dict[str, Entry]) -> None:

@@ -66,6 +66,8 @@ def test_a_folder_for_a_job_on_kafka_reads_recorded_files_by_their_names(tmp_pat
         asked(parser.parse_args(places))
     (tmp_path / "in" / "a.csv").rename(tmp_path / "in" / "a.txt")
     assert asked(parser.parse_args(places)).job.format == "json"
+    conf_in(tmp_path / "conf", settings="[input]\nformat = 'parquet'\n")
+    assert asked(parser.parse_args(places)).job.format == "parquet"
 
 
 def test_the_folder_does_not_decide_what_rows_mean(tmp_path):

@@ -1,5 +1,6 @@
 """An input on a store: what is said of it names the place there, and its copy goes whatever happens."""
 
+import errno
 import gzip
 import os
 import re
@@ -15,7 +16,7 @@ from headgate import folders
 from headgate.cli import EXIT_STOPPED, main
 from headgate.engines import sizes
 from headgate.engines.sizes import here
-from headgate.engines.stops import STOPPED, broken_off_by_signals, handled
+from headgate.engines.stops import STOPPED, broken_off_by_signals
 from headgate.errors import InputError
 from headgate.folders import copied
 from headgate.tryout import command
@@ -26,14 +27,16 @@ ROW = '{"event_time": "2026-01-05T09:00:00Z", "seq": 1, "broker": "b", "kind": "
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    """s3a://b/in, as a folder; copies go to a folder of their own."""
+    """s3a://b/in, as a folder; copies go to a folder of their own, and a terminal may close."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     monkeypatch.setattr(folders, "file_system", lambda *_: (pafs.LocalFileSystem(), str(tmp_path / "in")))
     monkeypatch.setattr("headgate.places.check_reachable", lambda *_: None)
     monkeypatch.setattr("headgate.places.is_there", lambda _: True)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     for name in ("in", "scratch", "conf"):
         (tmp_path / name).mkdir()
-    return tmp_path / "in"
+    yield tmp_path / "in"
+    signal.signal(signal.SIGHUP, before)
 
 
 def files_in(store):
@@ -43,7 +46,7 @@ def files_in(store):
 WRONG = {
     "columns": ({"a.csv": "seq,broker\n1,b\n"}, "PATH: s3a://b/in/a.csv: columns missing: event_time, kind"),
     "endings": ({"a.csv": "", "b.json": ""}, "PATH: the format of s3a://b/in cannot be told"),
-    "no input": ({"_a.json": ROW}, "PATH: s3a://b/in: got a folder without files, but for names that begin with"),
+    "no input": ({"_a.json": ROW}, "PATH: s3a://b/in: got a folder without files [(]those whose names begin"),
     "no rows": ({"a.json": ""}, "s3a://b/in/a.json"),
     "no table": ({"a.json": ROW}, "PATH: no Delta table is at s3a://b/in; give the folder of one"),
 }
@@ -78,23 +81,31 @@ def test_a_signal_leaves_no_copy(number, store, monkeypatch, capsys):
     assert signal.getsignal(number) == signal.SIG_DFL
 
 
-def test_a_terminal_that_closes_breaks_work_off_unless_nohup_said_otherwise(store, capsys):
+def test_a_terminal_that_closes_breaks_work_off_unless_nohup_said_otherwise(store, capsys, monkeypatch):
     def work():
         with copied("s3a://b/in"):
-            os.kill(os.getpid(), signal.SIGHUP)
+            try:
+                os.kill(os.getpid(), signal.SIGHUP)
+            finally:
+                os.kill(os.getpid(), signal.SIGHUP)  # the shell has sent the first one
         return 0
+
+    def gone(_):
+        raise OSError(errno.EIO, "Input/output error")
 
     (store / "a.json").write_text(ROW)
     assert broken_off_by_signals("replay", work) == STOPPED
     assert capsys.readouterr().err.startswith("replay: stopped before its end")
     assert [] == files_in(store)
-    with handled(signal.SIG_IGN, signal.SIGHUP):
-        assert broken_off_by_signals("replay", work) == 0
+    with monkeypatch.context() as closed:
+        closed.setattr("sys.stderr.write", gone)
+        assert broken_off_by_signals("replay", work) == STOPPED
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert broken_off_by_signals("replay", work) == 0
 
 
-def test_what_is_wrong_with_conf_options_or_the_place_is_said_at_once_and_nothing_is_copied(store, monkeypatch, capsys):
-    monkeypatch.setattr(command, "copied", lambda *_: pytest.fail("the input is copied"))
-    monkeypatch.setattr("headgate.places.is_there", lambda _: False)
+def test_what_is_wrong_with_conf_or_options_is_said_before_the_store_is_asked(store, monkeypatch, capsys):
+    monkeypatch.setattr(command, "check_there", lambda *_: pytest.fail("the store is asked"))
     (store / "output").touch()
     conf = store.parent / "conf"
     (conf / "headgate.toml").write_text("[operator]\nslotz = 1\n")
@@ -102,7 +113,13 @@ def test_what_is_wrong_with_conf_options_or_the_place_is_said_at_once_and_nothin
     told = capsys.readouterr().err
     assert "slotz" in told
     assert "not empty" in told
-    assert "PATH: nothing is at s3a://b/in;" in told
+
+
+def test_what_is_not_there_is_said_before_anything_is_copied(store, monkeypatch, capsys):
+    monkeypatch.setattr(command, "copied", lambda *_: pytest.fail("the input is copied"))
+    monkeypatch.setattr("headgate.places.is_there", lambda _: False)
+    assert main(["try", "s3a://b/in", "--conf-dir", str(store.parent / "conf")]) == 2
+    assert capsys.readouterr().err.startswith("headgate: PATH: nothing is at s3a://b/in;")
 
 
 @pytest.mark.parametrize("hidden", ["_old/b.json", ".old.json"])
@@ -161,8 +178,8 @@ def test_columns_that_are_missing_are_said_of_a_copy_too(store):
 
 
 @pytest.mark.parametrize("name", ["../out.json", "x//a.json", "x/./a.json"])
-def test_a_name_that_a_disk_has_not_is_refused(name, store, monkeypatch):
-    names = (f"{store}/a.json", f"{store}/{name}")
+def test_a_name_that_a_disk_has_not_is_refused_where_it_is_no_hidden_one(name, store, monkeypatch):
+    names = (f"{store}/a.json", f"{store}/_temporary//a.json", f"{store}/.tmp/../b.json", f"{store}/{name}")
     found = [pafs.FileInfo(name, pafs.FileType.File, size=1, mtime_ns=0) for name in names]
 
     class Listing:
