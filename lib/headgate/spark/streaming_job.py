@@ -78,6 +78,15 @@ class Ticks(NamedTuple):
 _NO_TICKS = Ticks(0, lambda _: [], lambda _: None)
 
 
+def _find_cycles_soon() -> None:
+    """What is there now is left out of collections. Full ones wait for a quarter of what was there at the last one, and
+    what batches leave in cycles holds queries of Spark until then.
+    """
+    if not gc.get_freeze_count():  # once: what is garbage now stays
+        gc.freeze()
+        gc.collect()
+
+
 class StreamingJob:
     """Runs its query until the input is used up (`once`), or `stop` is set: then to the end of the last begun batch.
 
@@ -140,8 +149,7 @@ class StreamingJob:
         """
         self._begin()
         if not self._stop.is_set():
-            gc.freeze()  # What is there stays, so what batches leave in cycles, with queries of Spark, is found soon:
-            gc.collect()  # full collections wait for a quarter of what was there at the last one.
+            _find_cycles_soon()
             self._run_on()
         if self._stop.is_set() and not (self._has_failed or self.broken_off) and self._is_batch_open():
             self._complete()
