@@ -196,8 +196,7 @@ def _copy(place: str, scratch: Path, before_copy: Callable[[int], object]) -> Pa
     for _, one in stored:
         if {"", ".", ".."} & set(one.path.removeprefix(f"{root}/").split("/")):
             raise InputError(f"{place}: {one.path} has an empty name, . or .., which are no names on a disk; rename it")
-    wanted = dict(stored)
-    before_copy(size := sum(one.size for one in wanted.values()))
+    before_copy(size := sum(one.size for _, one in stored))
     if size > (free := shutil.disk_usage(scratch).free):
         raise TransientError(
             f"{place} cannot be copied to {scratch}: it has {size / 2**20:,.1f} MiB, and {free / 2**20:,.1f} MiB are "
@@ -205,7 +204,7 @@ def _copy(place: str, scratch: Path, before_copy: Callable[[int], object]) -> Pa
         )
     if not found.is_file:
         target.mkdir()
-    for name, one in wanted.items():
+    for name, one in stored:
         to = target / name
         to.parent.mkdir(parents=True, exist_ok=True)
         asked_again(partial(_copy_file, files, one.path, to), PATIENT)

@@ -14,15 +14,7 @@ from pathlib import Path, PurePath
 from headgate.errors import InputError, StateError, TableError, TransientError
 from headgate.folders import folder_at
 from headgate.store_errors import remedy
-from headgate.stores import (
-    check_address,
-    check_reachable,
-    is_stored,
-    is_there,
-    joined,
-    local_path,
-    scheme_of,
-)
+from headgate.stores import check_address, check_reachable, is_stored, is_there, joined, local_path, scheme_of
 
 LEAST_FREE_BYTES = 1 << 28
 """Of a disk for tables: a run of a small trace fits."""

@@ -15,7 +15,7 @@ from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.rows.batches import MOST_LINE_BYTES, parsed
 from headgate.rows.csv_lines import BYTE_ORDER_MARK
-from headgate.rows.listing import STDIN, TEXT_FORMATS, files_at, is_delta, original
+from headgate.rows.listing import STDIN, TEXT_FORMATS, check_delta, files_at, original
 from headgate.rows.raw import Raw, no_rows
 from headgate.rows.traffic import Parsed
 from headgate.stores import is_stored
@@ -42,8 +42,8 @@ def input_files(path: str, format_: str, place: str | None = None) -> list[File]
     """
     given = place or path
     if path == STDIN or format_ == "delta":
-        if path != STDIN and not is_delta(path):
-            raise InputError(f"--input: no Delta table is at {given}; give the folder of one, or the right --format")
+        if path != STDIN:
+            check_delta(path, "--input", given)
         return [File(path, "stdin" if path == STDIN else given)]
     files = files_at(path)
     if not files:

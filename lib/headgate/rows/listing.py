@@ -88,6 +88,12 @@ def is_delta(path: str) -> bool:
         return Path(path, "_delta_log").is_dir()
 
 
+def check_delta(path: str, option: str, place: str) -> None:
+    """Raise InputError where no Delta table is. option, place: how the path was given."""
+    if not is_delta(path):
+        raise InputError(f"{option}: no Delta table is at {place}; give the folder of one, or the right --format")
+
+
 def _below(folder: Path) -> list[Path]:
     def refuse(error: OSError) -> None:
         raise error

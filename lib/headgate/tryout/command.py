@@ -11,7 +11,7 @@ from headgate.errors import ConfError, InputError, Mistakes
 from headgate.folders import copied
 from headgate.places import check_new, check_there
 from headgate.rows.headers import check_headers
-from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files, is_delta
+from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, check_delta, endings_of, format_of, found_files
 from headgate.stores import is_stored
 from headgate.tryout.bound import bound_of, check_recommend
 from headgate.tryout.folders import Loaded, loaded
@@ -31,11 +31,11 @@ def run(options: argparse.Namespace) -> int:
     watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
     mistakes = Mistakes()
     found = _checked(options, folders, mistakes)
+    place = options.path if options.path is not None and is_stored(options.path) else None
+    if place is not None:
+        mistakes.raise_all()
+        check_there(place, "PATH")
     with ExitStack() as stack:
-        place = options.path if options.path is not None and is_stored(options.path) else None
-        if place is not None:
-            mistakes.raise_all()
-            check_there(place, "PATH")
 
         def begin(_: int) -> None:
             """From now on there is a copy, which these would leave; before, they end a wait for the store at once."""
@@ -105,8 +105,8 @@ def _source(options: argparse.Namespace, place: str | None) -> Source | None:
         raise InputError(
             f"--format: got {format_} with PATH - (stdin); allowed there: json or csv; give a file instead"
         )
-    if format_ == "delta" and not is_delta(options.path):
-        raise InputError(f"PATH: no Delta table is at {given}; give the folder of one, or the right --format")
+    if format_ == "delta":
+        check_delta(options.path, "PATH", given)
     check_patience(options.path, format_, given)
     check_headers(options.path, format_, "PATH", given)
     return Source(options.path, format_, place=place)
