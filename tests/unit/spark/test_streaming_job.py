@@ -1,5 +1,7 @@
 """The life that all jobs share: the order of its steps, when closing ends, batches that Spark runs again. No JVM."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -187,3 +189,33 @@ def test_a_batch_that_was_begun_is_run_before_what_is_open_is_closed(monkeypatch
     job = Scripted([(0, 5)], [(1, 3)], [(2, 0)])
     assert job.run()
     assert ["begin", "availableNow", "once", *CLOSING, "end"] == job.said
+
+
+BATCHES = """
+import gc
+import weakref
+
+from headgate.spark import streaming_job
+
+
+class Cycle:
+    def __init__(self):
+        self.itself = self
+
+
+loaded = [[] for _ in range(2_000_000)]
+streaming_job._find_cycles_soon()
+cycle = Cycle()
+gc.collect(1)  # it has lived through a batch
+left, kept = weakref.ref(cycle), []
+del cycle
+while left() and len(kept) < 400_000:
+    kept.append([])
+print(len(kept))
+"""
+
+
+def test_what_batches_leave_in_cycles_goes_soon_however_much_the_job_has_loaded():
+    """Spark keeps a query for as long as Python has its DataFrame. What is loaded is seen once, so in a new process."""
+    done = subprocess.run([sys.executable, "-c", BATCHES], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 200_000
