@@ -28,7 +28,7 @@ SPARK_GAVE_UP = range(50, 56)  # exit statuses of Spark's own last resort (uncau
 
 @dataclass
 class Stop:
-    """Turns SIGTERM and SIGINT into a stop of the job.
+    """Turns SIGTERM, SIGINT and a terminal that closes (SIGHUP, but with nohup) into a stop of the job.
 
     The first one goes to the job's Python, which ends after the batch under way; if the job has not yet noted its
     process id, Spark and all that it started are ended instead, and nothing is lost. The second one ends everything at
@@ -44,8 +44,12 @@ class Stop:
         """Also where SIGINT was ignored, as for a background job of a script: whoever sends one means this job."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, self)
 
-    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            signal.signal(number, signal.SIG_IGN)  # a shell sends it, and the kernel again
         self.count += 1
         if self.count == 1:
             steps.say("\nheadgate: stopping (once more: at once)")

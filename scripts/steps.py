@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,9 +26,10 @@ class SetupError(Exception):
 
 
 def say(text: str, end: str = "\n") -> None:
-    """Write to the screen on stderr: stdout belongs to the job."""
-    sys.stderr.write(f"{text}{end}")
-    sys.stderr.flush()
+    """Write to the screen on stderr, if it is still there: stdout belongs to the job."""
+    with suppress(OSError):
+        sys.stderr.write(f"{text}{end}")
+        sys.stderr.flush()
 
 
 @contextmanager

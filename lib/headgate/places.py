@@ -14,7 +14,16 @@ from pathlib import Path, PurePath
 from headgate.errors import InputError, StateError, TableError, TransientError
 from headgate.folders import folder_at
 from headgate.store_errors import remedy
-from headgate.stores import check_address, check_reachable, is_stored, is_there, joined, local_path, scheme_of
+from headgate.stores import (
+    check_address,
+    check_reachable,
+    is_stored,
+    is_there,
+    joined,
+    local_path,
+    scheme_of,
+    without_file,
+)
 
 LEAST_FREE_BYTES = 1 << 28
 """Of a disk for tables: a run of a small trace fits."""
@@ -72,14 +81,14 @@ def check_there(input_: str, option: str) -> None:
     """Raise InputError where nothing is at a path or pattern on this machine, or a path on a store. option: how it was
     given.
     """
-    if scheme_of(input_) == "file":
-        path = re.sub("^file:(//[^/]*)?", "", input_, flags=re.IGNORECASE)
-        raise InputError(f"{option}: got {input_}; allowed are a path and an address of a store; give {path}")
+    path = without_file(input_)
+    if scheme_of(path) == "file":  # in capitals, which Spark does not know
+        raise InputError(f"{option}: got {input_}; allowed are a path, file:///PATH and an address of a store")
     if is_stored(input_) and not _PATTERN.search(input_):
         check_reachable(input_, option)
         if not is_there(input_):
-            raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
-    if local_path(input_) is not None and not (Path(input_).exists() or glob(input_)):  # noqa: PTH207  as written
+            raise InputError(f"{option}: nothing is at {input_}; give a file or a folder that exists")
+    if not scheme_of(path) and not (Path(path).exists() or glob(path)):  # noqa: PTH207  as written
         raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
 
 

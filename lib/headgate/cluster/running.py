@@ -2,7 +2,6 @@
 
 import os
 import select
-import signal
 import socket
 import sys
 import time
@@ -18,7 +17,7 @@ from headgate.cluster.pulsar_brokers import PulsarBrokers
 from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.conf.cluster import KAFKA, ClusterConf
 from headgate.core.clusters.demand import SECOND_US
-from headgate.engines.stops import ending_signals, handled
+from headgate.engines.stops import handled
 from headgate.stores import Patience
 
 ENFORCER_PATIENCE = Patience(6, 10)
@@ -98,5 +97,5 @@ def say(line: str) -> None:
 def stopped_by_signals() -> Iterator[Event]:
     """An event that SIGTERM, Ctrl-C and a terminal that closes set while the block runs; the latter not with nohup."""
     stop = Event()
-    with handled(lambda *_: stop.set(), signal.SIGINT, *ending_signals()):
+    with handled(lambda *_: stop.set()):
         yield stop

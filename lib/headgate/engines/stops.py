@@ -22,7 +22,7 @@ def broken_off_by_signals(name: str, work: Callable[[], int]) -> int:
     def stop(*_: object) -> None:
         raise Stopped
 
-    with handled(stop, signal.SIGINT, *ending_signals()):
+    with handled(stop):
         try:
             return work()
         except Stopped:
@@ -31,17 +31,13 @@ def broken_off_by_signals(name: str, work: Callable[[], int]) -> int:
             return STOPPED
 
 
-def ending_signals() -> list[signal.Signals]:
-    """SIGTERM, and that of a terminal that closes; not with nohup."""
-    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [signal.SIGTERM] if is_ignored else [signal.SIGTERM, signal.SIGHUP]
-
-
 @contextmanager
-def handled(heed: Callable[..., object], *numbers: signal.Signals) -> Iterator[None]:
-    """`heed` is called for these signals while the block runs; then they are handled as before.
+def handled(heed: Callable[..., object]) -> Iterator[None]:
+    """`heed` is called for Ctrl-C, SIGTERM and a terminal that closes while the block runs, which may be in another one
+    of these; then they are handled as before.
 
-    Of a terminal that closes only the first one counts: a shell sends it, and the kernel again.
+    The signal of a terminal is heeded once, and ignored from then on: a shell sends it, and the kernel again. With
+    nohup it stays ignored.
     """
 
     def heard(number: int, frame: FrameType | None) -> None:
@@ -51,9 +47,13 @@ def handled(heed: Callable[..., object], *numbers: signal.Signals) -> Iterator[N
             if number == signal.SIGHUP:
                 signal.signal(number, signal.SIG_IGN)
 
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, heard) for number in numbers}
     try:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) is heard:
+                signal.signal(number, handler)

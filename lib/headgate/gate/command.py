@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import gc
 import signal
 import time
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from headgate.gate.series import GateSeries
 from headgate.gate.server import SOCKET_BUFFER_BYTES, Gate
 from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
-from headgate.heap import give_buffers_back
+from headgate.heap import give_buffers_back, leave_loaded_alone
 from headgate.hosts import allow_files, listening
 from headgate.metrics import endpoint
 
@@ -59,7 +58,7 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
     """
     settings = GateSettings.of(_said(arguments))
     allow_descriptors(settings.max_connections + settings.max_handshakes)
-    leave_start_to_itself()
+    leave_loaded_alone()  # a look at it takes a receipt's whole wait
     give_buffers_back()
     if arguments.mode == "machine":
         _in_range("--control-port", arguments.control_port, 0, MAX_PORT)
@@ -114,14 +113,6 @@ def allow_descriptors(connections: int) -> None:
         got = f"--max-connections and --max-handshakes: got {connections} together; this process may open {files} files"
         allowed = f"allowed: up to {files - OTHER_DESCRIPTORS}; give fewer, or raise the limit (ulimit -n)"
         raise ConfError([f"{got}; {allowed}"])
-
-
-def leave_start_to_itself() -> None:
-    """Let the collector of garbage pass over what was imported, which stays: it takes 50 to 100 ms a time to look at,
-    and that is a receipt's whole wait.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def _said(arguments: argparse.Namespace) -> dict[str, object]:

@@ -27,7 +27,8 @@ Its parser cannot be asked without running the statement. No comment like this /
 
 
 def query(output: str, sql: str) -> pa.Table:
-    """Run `sql` on the tables under `output`. Only those that it names are opened: a damaged one stops no other query.
+    """Run `sql` on the tables under `output`. Those alone whose names stand in it are opened: a damaged one stops no
+    other query.
 
     Raises TableError where there is none, for what is no query, and for SQL that cannot be run.
     """
@@ -39,13 +40,18 @@ def query(output: str, sql: str) -> pa.Table:
             "VALUES, FROM, DESCRIBE or EXPLAIN, behind comments of the form -- if any, or is SHOW TABLES"
         )
     found = found_tables(output)
-    tables = {name: opened(f"{output}/{name}") for name in found if name in sql.casefold()}
+    tables = {name: opened(f"{output}/{name}") for name in found if _names(sql, name)}
     try:
         return delta_query.query(sql, tables)
     except Exception as error:  # delta_query raises no other
         said = str(error).rstrip(".")
         here = f"Tables here: {', '.join(found)}{elsewhere(output)}"
         raise TableError(f"the query cannot be run: {said}. {here}") from error
+
+
+def _names(sql: str, table: str) -> bool:
+    """Whether the table's name stands in a query, as a table or otherwise."""
+    return re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE) is not None
 
 
 def print_rows(rows: pa.Table) -> None:

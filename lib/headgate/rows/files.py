@@ -15,7 +15,7 @@ from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.rows.batches import MOST_LINE_BYTES, parsed
 from headgate.rows.csv_lines import BYTE_ORDER_MARK
-from headgate.rows.listing import STDIN, TEXT_FORMATS, check_delta, files_at, original
+from headgate.rows.listing import STDIN, TEXT_FORMATS, check_delta, found_files, original
 from headgate.rows.raw import Raw, no_rows
 from headgate.rows.traffic import Parsed
 from headgate.stores import is_stored
@@ -45,9 +45,7 @@ def input_files(path: str, format_: str, place: str | None = None) -> list[File]
         if path != STDIN:
             check_delta(path, "--input", given)
         return [File(path, "stdin" if path == STDIN else given)]
-    files = files_at(path)
-    if not files:
-        raise InputError(f"--input: nothing is at {given}; give a file, a folder or a pattern that exists")
+    files = found_files(path, f"--input: {given}")
     files.sort(key=lambda file: (file.stat().st_mtime_ns // 1_000_000, str(file)))
     return [File(str(file), _named(file, path, given)) for file in files]
 

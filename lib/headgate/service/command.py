@@ -1,7 +1,6 @@
 """`headgate serve`: from its arguments to its end by a signal."""
 
 import argparse
-import signal
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +50,7 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         server.should_exit = True
 
     with (
-        handled(stop, signal.SIGTERM, signal.SIGINT),
+        handled(stop),
         endpoint.listening(MetricsSettings(port=arguments.metrics_port), app.registry),
         listening(arguments.host, arguments.port, is_ipv6_alone=True) as listener,
     ):

@@ -1,6 +1,5 @@
 """Stateful operators on Spark: blocks by key in, state between batches, blocks for the tables out."""
 
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +9,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from headgate.heap import leave_loaded_alone
 from headgate.keyed.operator import Block, KeyOperator
 
 PACKED = "key string, kind string, block binary"
@@ -54,8 +54,5 @@ def _blocks_in(frames: Iterator[pd.DataFrame]) -> Iterator[Block]:
 
 @cache
 def _freeze() -> None:
-    """Once in a worker's life, what is loaded by then is taken out of sight of Python's garbage collector.
-
-    Spark runs it after every task, and with numba, pandas and pyarrow loaded it takes a tenth of a second of CPU.
-    """
-    gc.freeze()
+    """Once in a worker's life: Spark collects garbage after every task."""
+    leave_loaded_alone()

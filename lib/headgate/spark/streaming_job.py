@@ -1,6 +1,5 @@
 """One start of a job around its streaming query: what may begin, how it goes on, and an end between two batches."""
 
-import gc
 import sys
 import threading
 import time
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import HeadgateError, StateError
+from headgate.heap import leave_loaded_alone
 from headgate.spark.failures import SPARK_ERRORS, in_words, is_interrupt
 from headgate.spark.feed import Feed, has_open_batch
 from headgate.spark.idle import idle_of
@@ -78,15 +78,6 @@ class Ticks(NamedTuple):
 _NO_TICKS = Ticks(0, lambda _: [], lambda _: None)
 
 
-def _find_cycles_soon() -> None:
-    """What is there now is left out of collections. Full ones wait for a quarter of what was there at the last one, and
-    what batches leave in cycles holds queries of Spark until then.
-    """
-    if not gc.get_freeze_count():  # once: what is garbage now stays
-        gc.freeze()
-        gc.collect()
-
-
 class StreamingJob:
     """Runs its query until the input is used up (`once`), or `stop` is set: then to the end of the last begun batch.
 
@@ -149,7 +140,7 @@ class StreamingJob:
         """
         self._begin()
         if not self._stop.is_set():
-            _find_cycles_soon()
+            leave_loaded_alone()  # Spark keeps a query for as long as Python has its DataFrame, in a cycle, too
             self._run_on()
         if self._stop.is_set() and not (self._has_failed or self.broken_off) and self._is_batch_open():
             self._complete()

@@ -6,12 +6,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from threading import Event
 
-from headgate.engines.stops import ending_signals, handled
+from headgate.engines.stops import handled
 from headgate.errors import ConfError, InputError, Mistakes
 from headgate.folders import copied
 from headgate.places import check_new, check_there
 from headgate.rows.headers import check_headers
-from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, check_delta, endings_of, format_of, found_files
+from headgate.rows.listing import (
+    STDIN,
+    SUFFIXES,
+    TEXT_FORMATS,
+    check_delta,
+    endings_of,
+    format_of,
+    found_files,
+    is_delta,
+)
 from headgate.stores import is_stored
 from headgate.tryout.bound import bound_of, check_recommend
 from headgate.tryout.folders import Loaded, loaded
@@ -24,7 +33,7 @@ DEFAULT_FOLDER = "conf"
 def run(options: argparse.Namespace) -> int:
     """Exit status 0, or stops.STOPPED where Ctrl-C came before the end of the trace.
 
-    Raises HeadgateError with all that is wrong before anything ran. What is on a store is looked at once nothing
+    Raises HeadgateError with all that is wrong before anything ran. An input on a store is looked at once nothing
     else is wrong: nobody waits for it in vain. Under --watch conf files may be wrong.
     """
     folders = options.conf_dir or [DEFAULT_FOLDER]
@@ -38,9 +47,11 @@ def run(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
 
         def begin(_: int) -> None:
-            """From now on there is a copy, which these would leave; before, they end a wait for the store at once."""
-            stack.enter_context(handled(signal.default_int_handler, *ending_signals()))
+            """From now on signals would leave files in TMPDIR; before, they end a wait for the store at once."""
+            stack.enter_context(handled(signal.default_int_handler))
 
+        if place is None:
+            begin(0)
         if options.path is not None:
             options.path = stack.enter_context(copied(options.path, begin))
         source = None
@@ -98,7 +109,7 @@ def _source(options: argparse.Namespace, place: str | None) -> Source | None:
             "PATH: got - (stdin), which cannot be read again; allowed with --watch: files or a Delta table"
         )
     given = place or options.path
-    if options.path != STDIN:
+    if options.path != STDIN and not is_delta(options.path):  # which may have no file yet
         found_files(options.path, f"PATH: {given}")
     format_ = options.format or _format_of(options.path, given)
     if options.path == STDIN and format_ not in TEXT_FORMATS:

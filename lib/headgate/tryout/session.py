@@ -1,7 +1,6 @@
 """Runs of conf folders over one trace: shown once, or again whenever a conf file is saved."""
 
 import shutil
-import signal
 import sys
 import tempfile
 import threading
@@ -14,7 +13,7 @@ from typing import Self
 from headgate.conf import Conf
 from headgate.engines.compiling import compiling_told
 from headgate.engines.kernel_units import load_units, throttle_units
-from headgate.engines.stops import STOPPED, WRONG, ending_signals, handled
+from headgate.engines.stops import STOPPED, WRONG, handled
 from headgate.errors import AwayError, ConfError, HeadgateError
 from headgate.places import claimed
 from headgate.report.screen import terminal_console
@@ -175,8 +174,8 @@ class Session:
 
 @contextmanager
 def ended_by_signals(stop: threading.Event) -> Iterator[None]:
-    """`stop` is set by the first Ctrl-C, SIGTERM or terminal that closes while the block runs; the second one of the
-    former ends the process at once.
+    """`stop` is set by the first Ctrl-C, SIGTERM or terminal that closes while the block runs. A second Ctrl-C or
+    SIGTERM ends the process at once; what it has in TMPDIR is removed.
     """
     with ExitStack() as stack:
 
@@ -186,7 +185,7 @@ def ended_by_signals(stop: threading.Event) -> Iterator[None]:
             with suppress(OSError):  # of a terminal that has closed
                 _on_stderr("stopping after this batch; Ctrl-C again ends at once")
 
-        stack.enter_context(handled(heed, signal.SIGINT, *ending_signals()))
+        stack.enter_context(handled(heed))
         yield
 
 

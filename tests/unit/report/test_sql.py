@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from headgate import cli
 from headgate.arrow.schemas import DEAD_LETTERS
@@ -84,7 +84,14 @@ def test_a_damaged_log_is_told_of_in_a_line(output, capsys, arguments, left):
     assert 2 == main([command, output, *sql_])
     (line,) = capsys.readouterr().err.splitlines()
     assert f"the table {output}/dead_letters cannot be read: " in line
-    assert 0 == main(["sql", output, "SELECT count(*) FROM marks"])
+    assert 0 == main(["sql", output, "SELECT count(*) AS all_dead_letters FROM marks"])
+
+
+def test_a_table_is_found_whatever_its_name_is(tmp_path):
+    for name in ("Mine", "a-b"):
+        write_deltalake(tmp_path / name, pa.table({"n": [1]}))
+    assert [1] == query(str(tmp_path), "SELECT n FROM mine")["n"].to_pylist()
+    assert [1] == query(str(tmp_path), 'SELECT n FROM "a-b"')["n"].to_pylist()
 
 
 def test_rows_that_are_gone_are_told_of_in_a_line(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from types import SimpleNamespace
 
 import child
@@ -30,6 +31,21 @@ def test_the_first_stop_goes_to_the_job_the_second_to_all_the_third_kills(tmp_pa
     for _ in range(3):
         stop(signal.SIGINT, None)
     expected = [("job", 71, signal.SIGTERM), ("all", 70, signal.SIGTERM), ("all", 70, signal.SIGKILL)]
+    assert expected == sent
+
+
+@pytest.mark.parametrize(("before", "is_heard"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
+def test_a_terminal_that_closes_stops_the_job_once_and_not_with_nohup(
+    tmp_path, sent, before, is_heard, monkeypatch, request
+) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        request.addfinalizer(partial(signal.signal, number, signal.getsignal(number)))
+    signal.signal(signal.SIGHUP, before)
+    monkeypatch.setattr("sys.stderr.write", lambda _: os.close(-1))  # Bad file descriptor
+    stop_of(tmp_path, "71").install()
+    for _ in range(2):
+        signal.raise_signal(signal.SIGHUP)
+    expected = [("job", 71, signal.SIGTERM)] * is_heard
     assert expected == sent
 
 

@@ -193,9 +193,10 @@ def test_a_batch_that_was_begun_is_run_before_what_is_open_is_closed(monkeypatch
 
 BATCHES = """
 import gc
+import threading
 import weakref
 
-from headgate.spark import streaming_job
+from headgate.spark.streaming_job import Schedule, StreamingJob
 
 
 class Cycle:
@@ -203,15 +204,19 @@ class Cycle:
         self.itself = self
 
 
+class Job(StreamingJob):
+    def _drain(self):
+        cycle = Cycle()
+        gc.collect(1)  # it has lived through a batch
+        left, kept = weakref.ref(cycle), []
+        del cycle
+        while left() and len(kept) < 400_000:
+            kept.append([])
+        print(len(kept))
+
+
 loaded = [[] for _ in range(2_000_000)]
-streaming_job._find_cycles_soon()
-cycle = Cycle()
-gc.collect(1)  # it has lived through a batch
-left, kept = weakref.ref(cycle), []
-del cycle
-while left() and len(kept) < 400_000:
-    kept.append([])
-print(len(kept))
+Job(None, "", threading.Event(), Schedule(once=True, interval_ms=1)).run()
 """
 
 

@@ -74,6 +74,16 @@ def test_input_that_cannot_be_taken_is_refused_in_words(tmp_path, files, given, 
         run(options(path=str(trace), conf_dir=[str(write_conf(tmp_path / "conf"))], **given))
 
 
+def test_a_table_without_a_file_or_with_hidden_ones_alone_is_input(tmp_path, capsys):
+    conf = str(write_conf(tmp_path / "conf"))
+    table = pa.Table.from_pylist(list(publishes()))
+    write_deltalake(tmp_path / "empty", table.schema.empty_table())
+    write_deltalake(tmp_path / "by_day", table.append_column("_day", pa.repeat("x", len(table))), partition_by="_day")
+    assert main(["try", str(tmp_path / "by_day"), "--conf-dir", conf]) == 0
+    assert main(["try", str(tmp_path / "empty"), "--conf-dir", conf]) == 2
+    assert "no row" in capsys.readouterr().out
+
+
 def test_the_format_is_that_of_the_names(tmp_path):
     for names, expected in ((["a.jsonl", "b.ndjson.gz"], "json"), (["a.parquet"], "parquet"), (["x.CSV"], "csv")):
         folder = tmp_path / expected

@@ -16,11 +16,11 @@ from headgate import folders
 from headgate.cli import EXIT_STOPPED, main
 from headgate.engines import sizes
 from headgate.engines.sizes import here
-from headgate.engines.stops import STOPPED, broken_off_by_signals
+from headgate.engines.stops import STOPPED, broken_off_by_signals, handled
 from headgate.errors import InputError
 from headgate.folders import copied
 from headgate.tryout import command
-from headgate.tryout.inputs import Source
+from headgate.tryout.session import Session
 
 ROW = '{"event_time": "2026-01-05T09:00:00Z", "seq": 1, "broker": "b", "kind": "publish", "topic": "t"}'
 
@@ -66,19 +66,23 @@ def test_what_is_wrong_is_said_of_the_place_on_the_store(wrong, store, capsys):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_no_copy(number, store, monkeypatch, capsys):
+def test_a_signal_leaves_nothing_of_the_input(number, store, monkeypatch, capsys):
+    """Neither its copy nor the bundled trace."""
     (store / "a.json").write_text(ROW)
 
-    def killed(options, *given):
-        assert Path(options.path, "a.json").read_text() == ROW
-        assert next(one for one in given if isinstance(one, Source)).place == "s3a://b/in"
+    def killed(session, _):
+        assert session._source.place == "s3a://b/in"
+        assert Path(session._source.path, "a.json").read_text() == ROW
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(command, "_run", killed)
+    monkeypatch.setattr(Session, "load_rules", killed)
     assert main(["try", "s3a://b/in", "--conf-dir", str(store.parent / "conf")]) == EXIT_STOPPED
     assert "headgate: stopped\n" == capsys.readouterr().err
     assert [] == files_in(store)
-    assert signal.getsignal(number) == signal.SIG_DFL
+    signal.signal(number, signal.SIG_DFL)
+    monkeypatch.setattr(Session, "load_rules", lambda *_: os.kill(os.getpid(), number))
+    assert main(["try", "--conf-dir", str(store.parent / "conf")]) == EXIT_STOPPED
+    assert [] == files_in(store)
 
 
 def test_a_terminal_that_closes_breaks_work_off_unless_nohup_said_otherwise(store, capsys, monkeypatch):
@@ -97,11 +101,22 @@ def test_a_terminal_that_closes_breaks_work_off_unless_nohup_said_otherwise(stor
     assert broken_off_by_signals("replay", work) == STOPPED
     assert capsys.readouterr().err.startswith("replay: stopped before its end")
     assert [] == files_in(store)
+    assert signal.signal(signal.SIGHUP, signal.SIG_DFL) == signal.SIG_IGN
     with monkeypatch.context() as closed:
         closed.setattr("sys.stderr.write", gone)
         assert broken_off_by_signals("replay", work) == STOPPED
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert broken_off_by_signals("replay", work) == 0
+
+
+def test_a_terminal_that_closes_in_the_middle_of_work_within_work_is_heard_once(store):
+    heard = []
+    with handled(lambda *_: heard.append("around")):
+        assert broken_off_by_signals("try", lambda: os.kill(os.getpid(), signal.SIGHUP) or 0) == STOPPED
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGHUP)
+    assert ["around"] == heard  # of SIGTERM
 
 
 def test_what_is_wrong_with_conf_or_options_is_said_before_the_store_is_asked(store, monkeypatch, capsys):
