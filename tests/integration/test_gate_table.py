@@ -243,6 +243,38 @@ def test_receipts_go_to_a_table_with_columns_of_its_own(tmp_path: Path) -> None:
     assert [(7, None), (None, "mine")] == [(row["request_id"], row["note"]) for row in rows]
 
 
+def test_a_table_of_its_own_receipts_has_few_files_and_another_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 5)
+    write_deltalake(tmp_path / "another", INPUTS.empty_table())
+    files = []
+    for name in ("own", "another"):
+        log = ReceiptLog(str(tmp_path / name), print)
+        for request_id in range(12):
+            log.add("c", request_id, 1000)
+            log.flush()
+        written = DeltaTable(tmp_path / name)
+        rows = query("SELECT request_id FROM t ORDER BY request_id", {"t": written})
+        assert list(range(12)) == rows["request_id"].to_pylist()
+        files.append(len(written.file_uris()))
+    assert files[0] <= 5 < 12 == files[1]
+
+
+def test_receipts_are_written_where_the_table_cannot_be_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_: object) -> None:
+        raise RuntimeError("damaged")
+
+    monkeypatch.setattr("headgate.gate.receipts.keep_up", damaged)
+    said: list[str] = []
+    log = ReceiptLog(str(tmp_path / "inputs"), said.append)
+    for request_id in (1, 2):
+        log.add("c", request_id, 1000)
+        log.flush()
+    assert [] == said
+    assert 2 == len(query("SELECT * FROM t", {"t": DeltaTable(tmp_path / "inputs")}))
+
+
 def test_receipts_become_rows_of_the_jobs_input(table: str, tmp_path: Path) -> None:
     inputs = str(tmp_path / "inputs")
     with running(gate_of(table, receipts=inputs)) as gate, gate.client("c") as client:

@@ -1,5 +1,6 @@
 """Receipts as rows of the protocol job's input, so that its machines hear of them."""
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -10,9 +11,14 @@ from deltalake.exceptions import DeltaError
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS
 from headgate.store_errors import said
+from headgate.tables.delta import FOLLOWED_LOG_MINUTES
+from headgate.tables.query import Followed, after_commit, short_log
+from headgate.tables.upkeep import keep_up
 
+LOG = logging.getLogger(__name__)
 MOST_WAITING = 100_000
 RETRIES = 50
+_PROPERTIES = short_log(FOLLOWED_LOG_MINUTES)
 _WRITTEN = ("event_id", "kind", "at_ms", "connection", "request_id")
 
 
@@ -20,7 +26,8 @@ class ReceiptLog:
     """Receipts are appended to a Delta table in the order in which they were read, each once.
 
     While the table cannot be written up to MOST_WAITING wait in memory; after that the oldest go, for which a broker
-    that waits turns reads off: that is what its deadline is for. A table that is not there is created.
+    that waits turns reads off: that is what its deadline is for. A table that is not there is created, and kept up as
+    those of jobs are: a job that follows it may stand still for as long as one that follows `marks`.
 
     Arguments: `say`, hears when it cannot be written and when it can again.
     Raises TableError if no table can be there.
@@ -34,13 +41,15 @@ class ReceiptLog:
         self._is_failing = False
         self.dropped = 0
         try:
-            self._table = DeltaTable.create(location, schema=INPUTS, mode="ignore")
+            table = DeltaTable.create(location, schema=INPUTS, mode="ignore", configuration=_PROPERTIES)
+            self._table = Followed(table)
         except (DeltaError, OSError) as error:
             raise TableError(
                 f"--receipts: the table {location} cannot be opened: {said(error)}; give the --input of "
                 "a job jobs/protocol.py, or a new folder"
             ) from error
-        self._columns = _columns(location, pa.schema(self._table.schema().to_arrow()))
+        self._columns = _columns(location, pa.schema(table.schema().to_arrow()))
+        self._is_own = _PROPERTIES.items() <= table.metadata().configuration.items()
 
     def add(self, connection: str, request_id: int, read_ms: int) -> None:
         """A receipt was read."""
@@ -72,13 +81,15 @@ class ReceiptLog:
             for place, (connection, request_id, read_ms) in enumerate(taken)
         ]
         try:
-            self._table.update_incremental()
+            table = self._table.refresh()
+            before = table.version()
             write_deltalake(
-                self._table,
+                table,
                 pa.Table.from_pylist(rows, INPUTS).select(self._columns),
                 mode="append",
                 schema_mode="merge",
                 commit_properties=CommitProperties(max_commit_retries=RETRIES),
+                post_commithook_properties=after_commit(table),
             )
         except (DeltaError, OSError) as error:
             with self._lock:
@@ -86,6 +97,15 @@ class ReceiptLog:
             self._tell(f"receipts cannot be written: {said(error)}; trying again", is_failing=True)
         else:
             self._tell("receipts can be written again", is_failing=False)
+            if self._is_own:
+                self._keep_up(table, before)
+
+    @staticmethod
+    def _keep_up(table: DeltaTable, before: int) -> None:
+        try:
+            keep_up(table, before)
+        except Exception as error:  # noqa: BLE001  a query raises any; the receipts are there
+            LOG.warning("the table %s was not tidied, which is tried again: %s", table.table_uri, said(error))
 
     def _tell(self, text: str, *, is_failing: bool) -> None:
         if self._is_failing != is_failing:

@@ -1,6 +1,7 @@
 """Commands as the protocol's job wrote them to the table `throttle_decisions`, each to the client that it names."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,8 @@ from headgate.wire import ThrottleProducer
 
 COMMANDS = "headgate.gate.command.count"
 RECEIPTS = "headgate.gate.receipt.count"
+WRITTEN_EVERY_S = 1.0
+"""Receipts are a commit, which costs more with every one in the log."""
 _NUMBERS = ("seq", "at_ms", "request_id", "producer_id", "pause_for_millis")
 
 
@@ -87,11 +90,14 @@ class TableFeed:
             self._receipts.add(connection, request_id, read_ms)
 
     async def run(self) -> None:
-        """Look at the table and write receipts every `poll_ms`, until cancelled; then write those that wait."""
+        """Look at the table every `poll_ms`, and write receipts every WRITTEN_EVERY_S, until cancelled; then all."""
+        due_s = 0.0
         try:
             while True:
                 await self._look()
-                await self._write_receipts()
+                if time.monotonic() >= due_s:
+                    await self._write_receipts()
+                    due_s = time.monotonic() + WRITTEN_EVERY_S
                 await asyncio.sleep(self._poll_ms / SECOND_MS)
         finally:
             await self._write_receipts()
