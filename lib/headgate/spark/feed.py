@@ -40,6 +40,8 @@ from headgate.tables.query import CLEANED_EVERY
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """What Spark takes for a pattern in a path. Among several paths Spark 4.2 then reads files more than once."""
+JOINING = ".compact"
+"""How names of files end that Spark writes in its log in the place of all before them."""
 VERSIONS_IN_MEMORY = 3600
 """Of files up to so many versions behind the newest Spark knows whether it has read them; it reads no older ones."""
 
@@ -88,6 +90,7 @@ class Feed:
                     self._folder.remove(name)
             if planned is not None:
                 self._write_again(planned, present)
+                _shorten_log(planned)
         self._fed = max([-1 if planned is None else planned.last, *present])
         self._check_log()
         self.feed()
@@ -247,6 +250,7 @@ class _Planned(NamedTuple):
     is in the log. open: the last versions of files after `done`, in their order.
     """
 
+    log: Folder
     done: int
     last: int
     open: list[int]
@@ -262,8 +266,26 @@ def _planned(checkpoint: Folder, name: str) -> _Planned | None:
             of_feed = [(entry["batchId"], _version(_path(entry).name)) for entry in entries]
             done = [version for batch, version in of_feed if batch <= committed]
             left = {version for batch, version in of_feed if batch > committed}
-            return _Planned(max(done, default=-1), max(version for _, version in of_feed), sorted(left))
+            last = max(version for _, version in of_feed)
+            return _Planned(sources.folder(source), max(done, default=-1), last, sorted(left))
     return None
+
+
+def _shorten_log(planned: _Planned) -> None:
+    """Leave out of the newest file that joins others what Spark no longer knows when it has read it: it writes each
+    such file with all that the last one had, for ever.
+    """
+    joining = [name.removesuffix(JOINING) for name in planned.log.names() if name.endswith(JOINING)]
+    newest = max((int(name) for name in joining if name.isdecimal()), default=None)  # others are hidden
+    if newest is None:
+        return
+    name = f"{newest}{JOINING}"
+    head, *entries = _lines(planned.log, name)
+    first = planned.done - VERSIONS_IN_MEMORY
+    kept = [entry for entry in entries if _version(_path(json.loads(entry)).name) > first]
+    if 2 * len(kept) < len(entries):
+        planned.log.remove(f".{name}.crc")  # Hadoop's checksum, on disks
+        planned.log.write(name, "\n".join([head, *kept]).encode())
 
 
 def _committed_offset(checkpoint: Folder, source: int) -> int:

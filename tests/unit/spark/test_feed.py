@@ -31,6 +31,7 @@ class Source:
     def __init__(self, checkpoint: Path, source: int = 1) -> None:
         self._checkpoint, self._source = checkpoint, source
         self._batch, self._offset, self._seen = -1, -1, set[str]()
+        self._entries: list[dict[str, Any]] = []
         for folder in ("offsets", "commits", f"sources/{source}"):
             (checkpoint / folder).mkdir(parents=True, exist_ok=True)
 
@@ -41,8 +42,9 @@ class Source:
             self._offset += 1
             self._seen |= {file.name for file in new}
             entries = [{"path": file.as_uri(), "timestamp": 0, "batchId": self._offset} for file in new]
+            self._entries += entries
             log = self._checkpoint / f"sources/{self._source}" / f"{self._offset}{'.compact' * compact}"
-            log.write_text("\n".join(["v1", *map(json.dumps, entries)]))
+            log.write_text("\n".join(["v1", *map(json.dumps, self._entries if compact else entries)]))
         self._batch += 1
         of_source = json.dumps({"logOffset": self._offset}) if self._offset >= 0 else "-"
         lines = ["v1", "{}", *['{"logOffset":7}'] * self._source, of_source]
@@ -159,6 +161,33 @@ def test_what_a_committed_batch_has_read_is_deleted_and_never_fed_again(
     append(table, "b")
     begun(table, checkpoint)
     assert ["b"] == source.plan()
+
+
+def test_a_start_leaves_out_of_the_log_what_spark_no_longer_knows(
+    table: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is still to be read, or was read of late, stays, also where a batch was broken off."""
+    monkeypatch.setattr("headgate.spark.feed.VERSIONS_IN_MEMORY", 3)
+    source, log = Source(checkpoint), checkpoint / "sources" / "1"
+    feed = begun(table, checkpoint)
+    for name in "abcdefghij":
+        append(table, name)
+        feed.feed()
+        source.plan(compact=name in "bj")
+        if name != "j":
+            source.commit()
+    (log / ".9.compact.crc").touch()
+    older = (log / "1.compact").read_text()
+    begun(table, checkpoint)
+
+    version, *entries = (log / "9.compact").read_text().split("\n")
+    left = [int(Path(json.loads(entry)["path"]).stem) for entry in entries]
+    assert ("v1", [7, 8, 9, 10], older) == (version, left, (log / "1.compact").read_text())
+    assert not (log / ".9.compact.crc").exists()
+    source.commit()
+    append(table, "k")
+    begun(table, checkpoint)
+    assert ["k"] == source.plan()
 
 
 def test_files_of_a_batch_that_is_run_again_stay_as_they_are(table: str, checkpoint: Path) -> None:
