@@ -77,7 +77,7 @@ def latencies_of(case: Case, seconds: float) -> list[float]:
 
 
 def percentile_ms(case: Case, seconds: float, percent: int) -> str:
-    """So many percent of what was due were acknowledged as fast."""
+    """The latency within which this percentage of what was due was acknowledged."""
     latencies, place = latencies_of(case, seconds), int(seconds * INNOCENT_PER_S * percent / 100)
     return f"{latencies[place] * MS:,.1f}" if place < len(latencies) else "never"
 

@@ -37,6 +37,6 @@ def here(place: str, format_: str, job: str) -> Iterator[str]:
 
     with copied(place, check) as path:
         check_memory(size_at(path, format_), format_, job, place)
-        if is_stored(place):  # others were asked for with the options
+        if is_stored(place):  # local input was checked with the options
             check_headers(path, format_, "--input", place)
         yield path

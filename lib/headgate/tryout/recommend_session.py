@@ -33,7 +33,7 @@ NOW, RECOMMENDED = "now", "recommended"
 def recommend_limits(source: Source | None, folder: str, target: str, bound: Bound, found: Loaded) -> int:
     """Write a conf folder with the recommended limits to `target`, and show why; the exit status.
 
-    Ctrl-C and SIGTERM break it off at once, and nothing is written. Raises HeadgateError.
+    Ctrl-C, SIGTERM and a terminal that closes break it off at once, and nothing is written. Raises HeadgateError.
     """
 
     def run() -> int:
