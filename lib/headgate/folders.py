@@ -90,6 +90,8 @@ class _OnDisk(Folder):
 
     def read(self, name: str) -> bytes | None:
         path = self._path / name
+        if path.is_fifo():  # which nobody may ever write to
+            raise OSError("a pipe")
         try:
             return path.read_bytes()
         except FileNotFoundError:

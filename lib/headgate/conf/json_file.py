@@ -80,8 +80,8 @@ def read_json(text: str, file: str, known: Iterable[str], findings: Findings) ->
             "correct the syntax",
         )
         return source, {}
-    except (ValueError, RecursionError):
-        got = "a number of thousands of digits, or brackets thousands deep"
+    except (ValueError, RecursionError) as error:
+        got = "brackets thousands deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
         findings.mistake(Place(file), got, "a JSON object", "correct the syntax")
         return source, {}
     for path, line in _keys(text):

@@ -1,6 +1,7 @@
 """A conf directory is loaded as a whole: defaults for what is missing, all mistakes at once, limits as flat rows."""
 
 import json
+import os
 import pickle
 import re
 from dataclasses import FrozenInstanceError
@@ -91,8 +92,12 @@ def test_all_mistakes_of_all_files_are_reported_at_once(conf_dir: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("unreadable", ["1" * 5000, "[" * 100_000], ids=["digits", "brackets"])
-def test_files_that_cannot_be_read_are_mistakes(conf_dir: Path, unreadable: str) -> None:
+@pytest.mark.parametrize(
+    ("unreadable", "got"),
+    [("1" * 5000, "a number of thousands of digits"), ("[" * 100_000, "brackets thousands deep")],
+    ids=["digits", "brackets"],
+)
+def test_files_that_cannot_be_read_are_mistakes(conf_dir: Path, unreadable: str, got: str) -> None:
     (conf_dir / "headgate.toml").write_bytes(b"\n# \xff\n")
     (conf_dir / "policies.json").mkdir()
     (conf_dir / "broker.conf").symlink_to("/gone/broker.conf")
@@ -104,10 +109,14 @@ def test_files_that_cannot_be_read_are_mistakes(conf_dir: Path, unreadable: str)
             "correct it, or remove it"
         ),
         "conf/policies.json: got Is a directory; allowed: a readable file; correct it, or remove it",
-        (
-            "conf/resource-groups.json: got a number of thousands of digits, or brackets thousands deep; allowed: "
-            "a JSON object; correct the syntax"
-        ),
+        f"conf/resource-groups.json: got {got}; allowed: a JSON object; correct the syntax",
+    )
+
+
+def test_a_pipe_is_not_waited_for(conf_dir: Path) -> None:
+    os.mkfifo(conf_dir / "policies.json")
+    assert mistakes_of(conf_dir) == (
+        "conf/policies.json: got a pipe; allowed: a readable file; correct it, or remove it",
     )
 
 
