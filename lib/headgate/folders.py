@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow.fs as pafs
 
 
+_NAME_BYTES = 255
 _NO_ROOM = "make space there, or set TMPDIR"
 
 
@@ -195,9 +196,11 @@ def _copy(place: str, scratch: Path, before_copy: Callable[[int], object]) -> Pa
     stored = [(PurePosixPath(one.path).relative_to(root), one) for one in listed if one.is_file]
     is_table = any("_delta_log" in name.parts for name, _ in stored)  # to which all of it belongs
     stored = [(name, one) for name, one in stored if is_table or not is_hidden(name)]
-    for _, one in stored:
-        if {"", ".", ".."} & set(one.path.removeprefix(f"{root}/").split("/")):
-            raise InputError(f"{place}: {one.path} has an empty name, . or .., which are no names on a disk; rename it")
+    above = {folder for name, _ in stored for folder in name.parents}
+    for name, one in stored:
+        parts = one.path.removeprefix(f"{root}/").split("/")
+        if wrong := _not_on_a_disk(parts) or ("others below it" if name in above else ""):
+            raise InputError(f"{place}: {one.path} has {wrong}, which a file on a disk cannot have; rename it")
     before_copy(size := sum(one.size for _, one in stored))
     if size > (free := shutil.disk_usage(scratch).free):
         raise TransientError(
@@ -212,6 +215,13 @@ def _copy(place: str, scratch: Path, before_copy: Callable[[int], object]) -> Pa
         asked_again(partial(_copy_file, files, one.path, to), PATIENT)
         os.utime(to, ns=(one.mtime_ns, one.mtime_ns))
     return target
+
+
+def _not_on_a_disk(parts: list[str]) -> str:
+    """What is wrong with the names in a key, empty for nothing."""
+    if {"", ".", ".."} & set(parts):
+        return "an empty name, . or .."
+    return f"a name above {_NAME_BYTES} bytes" if max(len(part.encode()) for part in parts) > _NAME_BYTES else ""
 
 
 def is_hidden(below: PurePath) -> bool:

@@ -192,9 +192,16 @@ def test_columns_that_are_missing_are_said_of_a_copy_too(store):
         pass
 
 
-@pytest.mark.parametrize("name", ["../out.json", "x//a.json", "x/./a.json"])
-def test_a_name_that_a_disk_has_not_is_refused_where_it_is_no_hidden_one(name, store, monkeypatch):
-    names = (f"{store}/a.json", f"{store}/_temporary//a.json", f"{store}/.tmp/../b.json", f"{store}/{name}")
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *((name, "an empty name, . or ..") for name in ("../out.json", "x//a.json", "x/./a.json")),
+        ("x", "others below it"),
+        ("\u00e4" * 128, "a name above 255 bytes"),
+    ],
+)
+def test_a_name_that_a_disk_has_not_is_refused_where_it_is_no_hidden_one(name, wrong, store, monkeypatch):
+    names = [f"{store}/{one}" for one in ("a.json", "_temporary//a.json", ".tmp/../b.json", name, "x/y/b.json")]
     found = [pafs.FileInfo(name, pafs.FileType.File, size=1, mtime_ns=0) for name in names]
 
     class Listing:
@@ -202,6 +209,6 @@ def test_a_name_that_a_disk_has_not_is_refused_where_it_is_no_hidden_one(name, s
             return found if isinstance(of_what, pafs.FileSelector) else pafs.FileInfo(of_what, pafs.FileType.Directory)
 
     monkeypatch.setattr(folders, "file_system", lambda *_: (Listing(), str(store)))
-    refused = pytest.raises(InputError, match=f"^s3a://b/in: .*/in/{re.escape(name)} has an empty name, . or .., ")
+    refused = pytest.raises(InputError, match=f"^s3a://b/in: .*/in/{re.escape(name)} has {wrong}, which a file on")
     with refused, copied("s3a://b/in"):
         pass
