@@ -289,7 +289,7 @@ def add_gate(subcommands: "Subcommands") -> None:
 
 
 def run_gate(arguments: argparse.Namespace) -> int:
-    """Serve until SIGTERM or Ctrl-C."""
+    """Serve until a signal ends it."""
     from headgate.gate.command import run  # noqa: PLC0415  other subcommands need no network
 
     run(arguments, lambda text: print(text, flush=True))
@@ -304,7 +304,7 @@ def add_collect(subcommands: "Subcommands") -> None:
 
 
 def run_collect(arguments: argparse.Namespace) -> int:
-    """Collect until SIGTERM or Ctrl-C."""
+    """Collect until a signal ends it."""
     from headgate.cluster.collect_command import collect  # noqa: PLC0415  other subcommands need no network
     from headgate.cluster.running import say  # noqa: PLC0415
 
@@ -319,7 +319,7 @@ def add_enforce(subcommands: "Subcommands") -> None:
 
 
 def run_enforce(arguments: argparse.Namespace) -> int:
-    """Enforce until SIGTERM or Ctrl-C."""
+    """Enforce until a signal ends it."""
     from headgate.cluster.enforce_command import enforce  # noqa: PLC0415  other subcommands need no network
     from headgate.cluster.running import say  # noqa: PLC0415
 
@@ -349,7 +349,7 @@ def add_serve(subcommands: "Subcommands") -> None:
 
 
 def run_serve(arguments: argparse.Namespace) -> int:
-    """Serve until SIGTERM or Ctrl-C."""
+    """Serve until a signal ends it."""
     os.environ.update(_MALLOC | os.environ)
     from headgate.cluster.running import say  # noqa: PLC0415
     from headgate.service.command import serve  # noqa: PLC0415  other subcommands need no network
@@ -365,7 +365,7 @@ def add_demo(subcommands: "Subcommands") -> None:
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
-    """Run until SIGTERM or Ctrl-C."""
+    """Run until a signal ends it."""
     os.environ.update(_MALLOC | os.environ)
     from headgate.cluster.running import say  # noqa: PLC0415
     from headgate.demo.command import demo  # noqa: PLC0415  other subcommands need no network

@@ -21,7 +21,6 @@ from headgate.stores import (
     file_system,
     is_stored,
     local_path,
-    without_file,
 )
 
 if TYPE_CHECKING:
@@ -166,12 +165,12 @@ class _Stored(Folder):
 @contextmanager
 def copied(place: str, before_copy: Callable[[int], object] = lambda _: None) -> Iterator[str]:
     """A folder or file of a store as a copy on this machine while the block runs, with the times of its files, and
-    whatever is on this machine by its path. before_copy: is told how many bytes are to come, and may raise.
+    what is on this machine as it is. before_copy: is told how many bytes are to come, and may raise.
 
     Raises InputError for what is not there or cannot be read.
     """
     if not is_stored(place):
-        yield without_file(place)
+        yield place
         return
     with tempfile.TemporaryDirectory(prefix="headgate-") as scratch:
         try:

@@ -3,15 +3,17 @@
 import ctypes
 import gc
 from contextlib import suppress
+from functools import cache
 
 _M_MMAP_THRESHOLD = -3
 _MAPPED_BYTES = 131_072
 """glibc's own default, which it no longer raises once it is set."""
 
 
+@cache
 def leave_loaded_alone() -> None:
-    """Let collections of garbage pass over what is there now, which takes 50 to 100 ms each to look at, and find soon
-    what is left in cycles later: a full one waits until there is a quarter more than the last one has seen.
+    """Once in a process: let collections of garbage pass over what is there now. A look at it takes 50 to 100 ms; and a
+    full one waits until there is a quarter more than the last one has seen, so what is left in cycles goes soon.
     """
     gc.collect()
     gc.freeze()

@@ -35,6 +35,7 @@ _ALIKE, _ALIKE_OPTION = 0.5, 0.6
 """`try` for `trie`, but not --help for --inpt: both have dashes."""
 _PLACES = ("PATH", "OUTPUT")
 """Of arguments that are no options. Empty options are found by those who read them."""
+_OF_FILE = re.compile("file:(?://)?(/(?!/).*)")
 _NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
@@ -42,8 +43,8 @@ class Parser(argparse.ArgumentParser):
     """Of a command and all below it, or a job: what does not exist is told with the nearest that does.
 
     Options are spelled whole, so that a new one changes the meaning of none. An address of a store is checked here,
-    whatever the argument, and has no slash at its end from here on; an empty PATH or OUTPUT is refused. Left out are a
-    FILE, which is on this machine, and what another parser reads.
+    whatever the argument, and has no slash at its end from here on; file:///PATH is PATH; an empty PATH or OUTPUT is
+    refused. Left out are a FILE, which is on this machine, and what another parser reads.
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -74,7 +75,8 @@ class Parser(argparse.ArgumentParser):
             check_address(given, option)
         except InputError as error:
             self._refuse(str(error))
-        return without_slashes(given)
+        of_file = _OF_FILE.fullmatch(given)
+        return of_file[1] if of_file else without_slashes(given)
 
     def _refuse(self, why: str) -> NoReturn:
         self.exit(WRONG, f"{self.prog.partition(' ')[0]}: {why}\n")

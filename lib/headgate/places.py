@@ -22,7 +22,6 @@ from headgate.stores import (
     joined,
     local_path,
     scheme_of,
-    without_file,
 )
 
 LEAST_FREE_BYTES = 1 << 28
@@ -81,14 +80,13 @@ def check_there(input_: str, option: str) -> None:
     """Raise InputError where nothing is at a path or pattern on this machine, or a path on a store. option: how it was
     given.
     """
-    path = without_file(input_)
-    if scheme_of(path) == "file":  # in capitals, which Spark does not know
+    if scheme_of(input_) == "file":
         raise InputError(f"{option}: got {input_}; allowed are a path, file:///PATH and an address of a store")
     if is_stored(input_) and not _PATTERN.search(input_):
         check_reachable(input_, option)
         if not is_there(input_):
             raise InputError(f"{option}: nothing is at {input_}; give a file or a folder that exists")
-    if not scheme_of(path) and not (Path(path).exists() or glob(path)):  # noqa: PTH207  as written
+    if not scheme_of(input_) and not (Path(input_).exists() or glob(input_)):  # noqa: PTH207  as written
         raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
 
 

@@ -52,17 +52,17 @@ def test_spark_goes_on_with_a_log_that_a_start_has_shortened(
     for name, output in outputs.items():
         (tmp_path / name / "in").mkdir(parents=True)
         if name == "shortened":
-            monkeypatch.setattr("headgate.spark.feed.VERSIONS_IN_MEMORY", 1)
+            monkeypatch.setattr("headgate.spark.feed.NAMES_LEFT", 1)
         with settings(spark, spark__sql__streaming__fileSource__log__compactInterval="3"):
             for start in range(5):
                 for file in files[start::5]:
                     shutil.copy(file, tmp_path / name / "in")
                 run_once(spark, conf, tmp_path / name / "in", output)
     logs = {
-        name: len((output / "checkpoint" / "sources" / "1" / "2.compact").read_text().splitlines())
+        name: len((output / "checkpoint" / "sources" / "1" / "5.compact").read_text().splitlines())
         for name, output in outputs.items()
     }
-    assert {"whole": 4, "shortened": 1} == logs
+    assert {"whole": 7, "shortened": 2} == logs
     assert results_of(outputs["whole"]) == results_of(outputs["shortened"])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -261,11 +262,34 @@ def test_a_table_of_its_own_receipts_has_few_files_and_another_is_left_alone(
     assert files[0] <= 5 < 12 == files[1]
 
 
+def test_rows_of_a_table_of_receipts_stay_in_the_order_in_which_all_its_writers_brought_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a job reads them that begins with the table: by the times of files, the rows of each one behind the other."""
+    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 3)
+    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_BYTES", 7000)
+    log = ReceiptLog(str(tmp_path), print)
+    for place in range(0, 60, 2):
+        log.add("c", place, place)
+        log.flush()
+        size = 400 if place % 10 == 4 else 1
+        others = [
+            {"event_id": f"{place} {n}", "kind": "open", "at_ms": place, "request_id": place + 1} for n in range(size)
+        ]
+        write_deltalake(tmp_path, pa.Table.from_pylist(others, INPUTS), mode="append")
+    files = pa.table(DeltaTable(tmp_path).get_add_actions(flatten=True)).to_pylist()
+    files.sort(key=lambda file: (file["modification_time"], file["path"]))
+    rows = [row for file in files for row in pq.read_table(tmp_path / file["path"]).to_pylist()]
+    assert 1 < len(files) < 60
+    assert list(range(60)) == list(dict.fromkeys(row["request_id"] for row in rows))
+    assert 30 + 24 + 6 * 400 == len({row["event_id"] for row in rows}) == len(rows)
+
+
 def test_receipts_are_written_where_the_table_cannot_be_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def damaged(*_: object) -> None:
         raise RuntimeError("damaged")
 
-    monkeypatch.setattr("headgate.gate.receipts.keep_up", damaged)
+    monkeypatch.setattr("headgate.gate.receipts.keep_up_in_order", damaged)
     said: list[str] = []
     log = ReceiptLog(str(tmp_path / "inputs"), said.append)
     for request_id in (1, 2):

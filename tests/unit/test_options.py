@@ -78,3 +78,19 @@ def test_arguments_lose_the_slash_at_the_end_of_an_address_and_nothing_else(monk
         "grid": "s3a://b/x/#y",
         "others": ["job", "s3a://b/x/#y"],
     }
+
+
+@pytest.mark.parametrize("place", ["file:///a b/%20", "file:/a b/%20"])
+def test_an_address_of_this_machine_is_its_path(place, monkeypatch):
+    taken = []
+    monkeypatch.setattr("headgate.tryout.command.run", lambda options: taken.append(options) or 0)
+    assert main(["try", place, "--conf-dir", place, "--output", place]) == 0
+    ((path, folders, output),) = [(one.path, one.conf_dir, one.output) for one in taken]
+    assert ("/a b/%20", ["/a b/%20"], "/a b/%20") == (path, folders, output)
+
+
+@pytest.mark.parametrize("place", ["file:a", "file://a/b", "file:////a", "FILE:///a", "a/file:/b"])
+def test_what_is_no_address_of_this_machine_is_left_as_it_is(place):
+    parser = Parser()
+    parser.add_argument("--input")
+    assert parser.parse_args(["--input", place]).input == place

@@ -51,15 +51,10 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
         check_places(*places, files=True)
 
 
-@pytest.mark.parametrize("pattern", ["", "/*.json"])
-def test_an_input_may_be_an_address_of_this_machine(pattern, tmp_path):
-    (tmp_path / "a.json").touch()
-    for scheme in ("", "file:", "file://"):
-        check_there(f"{scheme}{tmp_path}{pattern}", "--input")
-    with pytest.raises(InputError, match=f"^--input: got FILE://{tmp_path}.*; allowed are a path, file:///PATH and an"):
-        check_there(f"FILE://{tmp_path}{pattern}", "--input")
-    with pytest.raises(InputError, match=f"^--input: nothing is at file://{tmp_path}/gone"):
-        check_there(f"file://{tmp_path}/gone{pattern}", "--input")
+@pytest.mark.parametrize("scheme", ["FILE://", "file://localhost"])
+def test_an_input_has_no_other_address_of_this_machine_than_a_path(scheme):
+    with pytest.raises(InputError, match=f"^--input: got {scheme}/tmp; allowed are a path, file:///PATH and an"):
+        check_there(f"{scheme}/tmp", "--input")
 
 
 @pytest.mark.parametrize(

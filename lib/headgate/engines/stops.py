@@ -1,9 +1,10 @@
 """Work whose results are of no use in part: Ctrl-C, SIGTERM and a terminal that closes break it off at once."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 
 WRONG = 2
@@ -26,34 +27,43 @@ def broken_off_by_signals(name: str, work: Callable[[], int]) -> int:
         try:
             return work()
         except Stopped:
-            with suppress(OSError):  # of a terminal that has closed
-                sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
+            sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
             return STOPPED
+
+
+def ending_signals() -> list[signal.Signals]:
+    """Ctrl-C, SIGTERM and, unless nohup said otherwise, that of a terminal that closes."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if is_ignored else [signal.SIGHUP])]
 
 
 @contextmanager
 def handled(heed: Callable[..., object]) -> Iterator[None]:
-    """`heed` is called for Ctrl-C, SIGTERM and a terminal that closes while the block runs, which may be in another one
-    of these; then they are handled as before.
+    """`heed` is called for ending_signals while the block runs; then they are handled as before. Blocks can be nested.
 
-    The signal of a terminal is heeded once, and ignored from then on: a shell sends it, and the kernel again. With
-    nohup it stays ignored.
+    That of a terminal is heeded once, and ignored from then on: a shell sends it, and the kernel again. What is printed
+    to it after that is dropped.
     """
+    terminals = [stream for stream in (1, 2) if os.isatty(stream)]
 
     def heard(number: int, frame: FrameType | None) -> None:
-        try:
-            heed(number, frame)
-        finally:
-            if number == signal.SIGHUP:
-                signal.signal(number, signal.SIG_IGN)
+        if number == signal.SIGHUP:
+            signal.signal(number, signal.SIG_IGN)
+            _drop(terminals)
+        heed(number, frame)
 
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, heard) for number in numbers}
+    before = {number: signal.signal(number, heard) for number in ending_signals()}
     try:
         yield
     finally:
         for number, handler in before.items():
             if signal.getsignal(number) is heard:
                 signal.signal(number, handler)
+
+
+def _drop(streams: list[int]) -> None:
+    """What is written to these is written nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream)
+    os.close(nowhere)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import signal
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,6 +11,7 @@ from headgate.conf import Conf, MetricsSettings, load_conf, protocol_settings
 from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
+from headgate.engines.stops import ending_signals
 from headgate.errors import ConfError
 from headgate.gate.control import ControlLimits, Port, control_on
 from headgate.gate.decisions import DecisionReader
@@ -127,7 +127,7 @@ def _in_range(option: str, value: int, low: int, high: int) -> None:
 
 def _stop_asked() -> asyncio.Event:
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
 

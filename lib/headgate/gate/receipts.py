@@ -13,7 +13,7 @@ from headgate.protocol.schemas import INPUTS
 from headgate.store_errors import said
 from headgate.tables.delta import FOLLOWED_LOG_MINUTES
 from headgate.tables.query import Followed, after_commit, short_log
-from headgate.tables.upkeep import keep_up
+from headgate.tables.upkeep import keep_up_in_order
 
 LOG = logging.getLogger(__name__)
 MOST_WAITING = 100_000
@@ -103,7 +103,7 @@ class ReceiptLog:
     @staticmethod
     def _keep_up(table: DeltaTable, before: int) -> None:
         try:
-            keep_up(table, before)
+            keep_up_in_order(table, before)
         except Exception as error:  # noqa: BLE001  a query raises any; the receipts are there
             LOG.warning("the table %s was not tidied, which is tried again: %s", table.table_uri, said(error))
 

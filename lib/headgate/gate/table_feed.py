@@ -1,8 +1,7 @@
 """Commands as the protocol's job wrote them to the table `throttle_decisions`, each to the client that it names."""
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,14 +90,11 @@ class TableFeed:
 
     async def run(self) -> None:
         """Look at the table every `poll_ms`, and write receipts every WRITTEN_EVERY_S, until cancelled; then all."""
-        due_s = 0.0
         try:
-            while True:
-                await self._look()
-                if time.monotonic() >= due_s:
-                    await self._write_receipts()
-                    due_s = time.monotonic() + WRITTEN_EVERY_S
-                await asyncio.sleep(self._poll_ms / SECOND_MS)
+            await asyncio.gather(
+                _again_and_again(self._look, self._poll_ms / SECOND_MS),
+                _again_and_again(self._write_receipts, WRITTEN_EVERY_S),
+            )
         finally:
             await self._write_receipts()
 
@@ -145,6 +141,12 @@ class TableFeed:
     async def _write_receipts(self) -> None:
         if self._receipts is not None:
             await asyncio.to_thread(self._receipts.flush)
+
+
+async def _again_and_again(work: Callable[[], Awaitable[None]], pause_s: float) -> None:
+    while True:
+        await work()
+        await asyncio.sleep(pause_s)
 
 
 def _command(row: Mapping[str, Any], pause_ms: int) -> ThrottleProducer:

@@ -31,7 +31,7 @@ _LAST_ANSWERS_S = 5
 
 
 def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
-    """Serve until SIGTERM or Ctrl-C; requests that are being answered are finished. Raises HeadgateError."""
+    """Serve until a signal ends it; requests that are being answered are finished. Raises HeadgateError."""
     quota = QuotaSettings() if arguments.conf_dir is None else load_conf(arguments.conf_dir).quota
     tokens = frozenset({*quota.admin_tokens, *_tokens(arguments.token_file)})
     _check(arguments, tokens)
@@ -46,7 +46,7 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     server = BoundedServer(_config(app, arguments), PatientProtocol, most, app.refused.inc)
 
     def stop(*_: object) -> None:
-        """Before uvicorn minds signals itself, and once more when it raises them again at its end."""
+        """While uvicorn runs, it minds Ctrl-C and SIGTERM itself, and raises them again at its end."""
         server.should_exit = True
 
     with (

@@ -12,6 +12,9 @@ The life of a row, and what a kill -9 at each arrow leaves behind:
    commit alone; if somebody deleted them, `begin` writes them again, with the same rows.
 5. Spark may not have deleted the file: `begin` does. Its log names the file, so it is never read again.
 
+That log grows with each file, so a start shortens it: its checksum goes, then it is replaced as a whole. A kill in
+between leaves it as it was, unchecked. What is left out are names of files that are done, and deleted by then.
+
 How far the feed is stands in the names of its files, and of those that are deleted in the log of Spark's source. No
 engine here: a Delta table and two folders.
 """
@@ -27,7 +30,6 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -36,12 +38,14 @@ from headgate.errors import StateError, TableError
 from headgate.folders import Folder, folder_at
 from headgate.store_errors import remedy, said
 from headgate.stores import BRIEF, SCHEMES, content_of, file_system_of, joined, local_path, scheme_of
-from headgate.tables.query import CLEANED_EVERY
+from headgate.tables.query import CLEANED_EVERY, rows_of_file
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """What Spark takes for a pattern in a path. Among several paths Spark 4.2 then reads files more than once."""
-JOINING = ".compact"
-"""How names of files end that Spark writes in its log in the place of all before them."""
+COMPACT = ".compact"
+"""How the name of a file in Spark's log ends that has all that is in those before it."""
+NAMES_LEFT = 3600
+"""In a log that is shortened: what is open, and what the last batches have read."""
 VERSIONS_IN_MEMORY = 3600
 """Of files up to so many versions behind the newest Spark knows whether it has read them; it reads no older ones."""
 
@@ -90,7 +94,8 @@ class Feed:
                     self._folder.remove(name)
             if planned is not None:
                 self._write_again(planned, present)
-                _shorten_log(planned)
+                if scheme_of(self.place) != "abfss":  # where a file is empty from its opening on until it is whole
+                    _shorten_log(planned)
         self._fed = max([-1 if planned is None else planned.last, *present])
         self._check_log()
         self.feed()
@@ -174,18 +179,10 @@ class Feed:
             if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
                 return []
             added = [action["add"] for action in actions if "add" in action]
-            return [self._read(unquote(add["path"])) for add in added if add.get("dataChange", True)]
+            paths = [f"{self._root}/{unquote(add['path'])}" for add in added if add.get("dataChange", True)]
+            return [rows_of_file(self._files, path, self._schema) for path in paths]
         except (OSError, ValueError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
-
-    def _read(self, path: str) -> pa.Table:
-        file = pa.BufferReader(content_of(self._files, f"{self._root}/{path}"))
-        rows = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read(use_threads=False)
-        columns = [
-            rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
-            for field in self._schema
-        ]
-        return pa.table(columns, schema=self._schema)
 
     def _check_kind(self, checkpoint: str) -> None:
         """A first batch always has rows of the feed, so a checkpoint without them was begun before there was one."""
@@ -272,20 +269,28 @@ def _planned(checkpoint: Folder, name: str) -> _Planned | None:
 
 
 def _shorten_log(planned: _Planned) -> None:
-    """Leave out of the newest file that joins others what Spark no longer knows when it has read it: it writes each
-    such file with all that the last one had, for ever.
-    """
-    joining = [name.removesuffix(JOINING) for name in planned.log.names() if name.endswith(JOINING)]
-    newest = max((int(name) for name in joining if name.isdecimal()), default=None)  # others are hidden
+    """Leave the newest NAMES_LEFT in the newest compact file, of which Spark writes ever larger ones."""
+    compact = [name.removesuffix(COMPACT) for name in planned.log.names() if name.endswith(COMPACT)]
+    newest = max((int(name) for name in compact if name.isdecimal()), default=None)  # others are hidden
     if newest is None:
         return
-    name = f"{newest}{JOINING}"
-    head, *entries = _lines(planned.log, name)
-    first = planned.done - VERSIONS_IN_MEMORY
-    kept = [entry for entry in entries if _version(_path(json.loads(entry)).name) > first]
-    if 2 * len(kept) < len(entries):
+    name = f"{newest}{COMPACT}"
+    version, older, entries = _log_file(planned.log, name)
+    if older.count(b"\n") > NAMES_LEFT:
         planned.log.remove(f".{name}.crc")  # Hadoop's checksum, on disks
-        planned.log.write(name, "\n".join([head, *kept]).encode())
+        planned.log.write(name, b"\n".join([version, *entries]))
+
+
+def _log_file(log: Folder, name: str) -> tuple[bytes, bytes, list[bytes]]:
+    """Of a file of a source's log the version, the newest NAMES_LEFT entries, and in the middle those before them.
+
+    Raises OSError where it is gone or damaged.
+    """
+    before, *entries = _content(log, name).rstrip(b"\n").rsplit(b"\n", NAMES_LEFT)
+    version, _, older = before.partition(b"\n")
+    if not version.lstrip(b"\0").startswith(b"v"):  # Kafka's log begins with a zero
+        raise _damaged(name)
+    return version, older, entries
 
 
 def _committed_offset(checkpoint: Folder, source: int) -> int:
@@ -293,27 +298,34 @@ def _committed_offset(checkpoint: Folder, source: int) -> int:
     batch = _last_number(checkpoint.folder("commits"))
     if batch is None:
         return -1
-    _version_line, _conf, *offsets = _lines(checkpoint.folder("offsets"), str(batch))
+    _version_line, _conf, *offsets = _content(checkpoint.folder("offsets"), str(batch)).decode().splitlines()
     offset = json.loads(offsets[source]) if offsets[source] != "-" else {}
     return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
 
 
-def _lines(folder: Folder, name: str) -> list[str]:
+def _content(folder: Folder, name: str) -> bytes:
     """Raises FileNotFoundError."""
     content = folder.read(name)
     if content is None:
         raise FileNotFoundError(f"its file {name} is gone")
-    return content.decode().splitlines()
+    return content
+
+
+def _damaged(name: str) -> OSError:
+    return OSError(f"its file {name} is damaged")
 
 
 def _newest_entries(source: Folder, committed: int) -> list[dict[str, Any]]:
-    """Of a source's log: all from the last committed one on. Logs of other sources than files are none."""
+    """Of a source's log: the newest from the last committed one on. Logs of other sources than files are none."""
     logs = {int(log.partition(".")[0]): log for log in source.names() if log.partition(".")[0].isdecimal()}
     first = max((number for number in logs if number <= committed), default=-1)
     entries: list[dict[str, Any]] = []
     for number in sorted(number for number in logs if number >= first):
-        for line in _lines(source, logs[number])[1:]:
-            entry = json.loads(line)
+        for line in _log_file(source, logs[number])[-1]:
+            try:
+                entry = json.loads(line)
+            except ValueError as error:
+                raise _damaged(logs[number]) from error
             if not (
                 isinstance(entry, dict) and isinstance(entry.get("path"), str)
             ):  # else offsets of a Kafka topic, which may have this name

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -26,7 +25,7 @@ class OnSpark:
 
     def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         self.operator.load()
-        _freeze()
+        leave_loaded_alone()  # Spark collects garbage after every task
         codec = self.operator.codec
         kept = codec.decode(*state.get) if state.exists else codec.new()
         out = self.operator.step(key[0], kept, list(_blocks_in(frames)))
@@ -50,9 +49,3 @@ def _blocks_in(frames: Iterator[pd.DataFrame]) -> Iterator[Block]:
     """What came for a key in a batch."""
     for frame in frames:
         yield from (Block(kind, 0, bytes(block)) for kind, block in zip(frame["kind"], frame["block"], strict=True))
-
-
-@cache
-def _freeze() -> None:
-    """Once in a worker's life: Spark collects garbage after every task."""
-    leave_loaded_alone()

@@ -5,10 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, PostCommitHookProperties, QueryBuilder
 
 from headgate.arrow.schemas import TIMESTAMP
-from headgate.stores import PATIENT, Patience, file_system_of
+from headgate.stores import PATIENT, Patience, content_of, file_system_of
 
 REOPENED_AFTER = 10
 """Commits. As many lie between two checkpoints (CHECKPOINTS), so what is opened anew has few to read."""
@@ -125,6 +126,17 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     if type_ == pa.string_view():
         return pa.string()
     return pa.timestamp("us", type_.tz) if pa.types.is_timestamp(type_) else type_
+
+
+def rows_of_file(system: pafs.FileSystem, path: str, schema: pa.Schema) -> pa.Table:
+    """The rows of a table's file with the columns of a schema, null where it lacks one."""
+    file = pa.BufferReader(content_of(system, path))
+    rows = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read(use_threads=False)
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def times_of(table: DeltaTable, column: str) -> tuple[int, int] | None:

@@ -3,7 +3,8 @@
 import json
 import secrets
 import time
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -157,10 +158,17 @@ def _rewritten(table: DeltaTable, rule: Rule, first_us: int) -> Deleted:
     rows = query(sql, {"t": table}).cast(pa.schema(table.schema().to_arrow()))
     if len(rows) == before:
         return Deleted()
-    now_ms = time.time_ns() // 1_000_000
-    actions = [RemoveAction(file["path"], False, now_ms, file["size_bytes"], {}) for file in files]
-    _commit(table, [_written(table, rows, now_ms), *actions])
+    replace_files(table, files, rows)
     return Deleted(before - len(rows), len(files))
+
+
+def replace_files(table: DeltaTable, files: Iterable[Mapping[str, Any]], rows: pa.Table) -> None:
+    """Put these rows as one file in the place of files: path, size_bytes. Who reads the table from its log hears of
+    nothing. Raises CommitFailedError if somebody else wrote just then.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    replaced = [RemoveAction(file["path"], False, now_ms, file["size_bytes"], {}) for file in files]
+    _commit(table, [_written(table, rows, now_ms), *replaced])
 
 
 def _written(table: DeltaTable, rows: pa.Table, now_ms: int) -> AddAction:

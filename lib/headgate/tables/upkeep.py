@@ -5,12 +5,15 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
+from typing import Any
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from headgate.tables.query import after_commit
-from headgate.tables.retention import Deleted, Kept, delete_old
+from headgate.stores import file_system_of
+from headgate.tables.query import after_commit, rows_of_file
+from headgate.tables.retention import Deleted, Kept, delete_old, replace_files
 
 LOG = logging.getLogger(__name__)
 COMPACTED_EVERY, VACUUMED_EVERY = 100, 1000
@@ -78,6 +81,36 @@ def keep_up(table: DeltaTable, before: int, kept: Kept | None = None) -> None:
         )
     if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
         table.vacuum(dry_run=False, full=True)
+
+
+def keep_up_in_order(table: DeltaTable, before: int) -> None:
+    """The same, without deletions, for a table without partitions whose rows are read in the order in which they came.
+
+    keep_up joins small files of any age in any order. Here those are joined that came since the last one of
+    COMPACTED_BYTES, so no file has rows of the time of another.
+    """
+    version = table.version()
+    if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
+        return
+    with suppress(CommitFailedError):
+        _join_newest(table)
+    if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
+        table.vacuum(dry_run=False, full=True)
+
+
+def _join_newest(table: DeltaTable) -> None:
+    columns = ("modification_time", "path", "size_bytes")
+    files = pa.table(table.get_add_actions(flatten=True)).select(columns).to_pylist()
+    newest: list[dict[str, Any]] = []
+    for file in sorted(files, key=lambda one: (one["modification_time"], one["path"]), reverse=True):
+        if file["size_bytes"] >= COMPACTED_BYTES:
+            break
+        newest.insert(0, file)
+    if len(newest) > 1:
+        system, root = file_system_of(table.table_uri)
+        schema = pa.schema(table.schema().to_arrow())
+        parts = [rows_of_file(system, f"{root}/{file['path']}", schema) for file in newest]
+        replace_files(table, newest, pa.concat_tables(parts))
 
 
 def _name(table: DeltaTable) -> str:

@@ -31,7 +31,7 @@ DEFAULT_FOLDER = "conf"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Exit status 0, or stops.STOPPED where Ctrl-C came before the end of the trace.
+    """Exit status 0, or stops.STOPPED where a signal came before the end of the trace.
 
     Raises HeadgateError with all that is wrong before anything ran. An input on a store is looked at once nothing
     else is wrong: nobody waits for it in vain. Under --watch conf files may be wrong.

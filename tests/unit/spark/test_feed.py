@@ -163,11 +163,11 @@ def test_what_a_committed_batch_has_read_is_deleted_and_never_fed_again(
     assert ["b"] == source.plan()
 
 
-def test_a_start_leaves_out_of_the_log_what_spark_no_longer_knows(
-    table: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is still to be read, or was read of late, stays, also where a batch was broken off."""
-    monkeypatch.setattr("headgate.spark.feed.VERSIONS_IN_MEMORY", 3)
+def test_a_start_leaves_old_names_out_of_the_log(table: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is still to be read, or was read of late, stays, also where a batch was broken off; where it cannot be
+    written, all does, without the checksum, which a kill could leave to another file.
+    """
+    monkeypatch.setattr("headgate.spark.feed.NAMES_LEFT", 4)
     source, log = Source(checkpoint), checkpoint / "sources" / "1"
     feed = begun(table, checkpoint)
     for name in "abcdefghij":
@@ -177,17 +177,34 @@ def test_a_start_leaves_out_of_the_log_what_spark_no_longer_knows(
         if name != "j":
             source.commit()
     (log / ".9.compact.crc").touch()
-    older = (log / "1.compact").read_text()
+    older, newest = ((log / name).read_text() for name in ("1.compact", "9.compact"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+        with pytest.raises(TableError, match="no space left"):
+            begun(table, checkpoint)
+    assert newest == (log / "9.compact").read_text()
+    assert not (log / ".9.compact.crc").exists()
     begun(table, checkpoint)
 
     version, *entries = (log / "9.compact").read_text().split("\n")
     left = [int(Path(json.loads(entry)["path"]).stem) for entry in entries]
     assert ("v1", [7, 8, 9, 10], older) == (version, left, (log / "1.compact").read_text())
-    assert not (log / ".9.compact.crc").exists()
     source.commit()
     append(table, "k")
     begun(table, checkpoint)
     assert ["k"] == source.plan()
+
+
+@pytest.mark.parametrize("damaged", ["", "\0\0\0", 'v1\n{"path":'])
+def test_a_damaged_file_of_the_log_is_named(table: str, checkpoint: Path, damaged: str) -> None:
+    source = Source(checkpoint)
+    append(table, "a")
+    begun(table, checkpoint)
+    source.plan()
+    source.commit()
+    (checkpoint / "sources" / "1" / "0").write_text(damaged)
+    with pytest.raises(StateError, match="cannot be read: its file 0 is damaged; see to it that its files are there"):
+        begun(table, checkpoint)
 
 
 def test_files_of_a_batch_that_is_run_again_stay_as_they_are(table: str, checkpoint: Path) -> None:
@@ -224,17 +241,17 @@ def test_deleted_files_of_a_batch_that_is_run_again_are_written_again(table: str
 
 
 @pytest.mark.parametrize(
-    "entry",
+    ("version", "entry"),
     [
-        {"path": "file:///trace/00000000000000000099.txt", "timestamp": 0, "batchId": 0},
-        {"path": {"0": 0}},  # offsets of a Kafka topic of this name
+        ("v1", {"path": "file:///trace/00000000000000000099.txt", "timestamp": 0, "batchId": 0}),
+        ("\0v1", {"path": {"0": 0}}),  # offsets of a Kafka topic of this name
     ],
 )
 def test_the_log_of_an_input_is_not_taken_for_that_of_the_feed(
-    table: str, checkpoint: Path, entry: dict[str, Any]
+    table: str, checkpoint: Path, version: str, entry: dict[str, Any]
 ) -> None:
     (checkpoint / "sources" / "0").mkdir(parents=True)
-    (checkpoint / "sources" / "0" / "0").write_text(f"v1\n{json.dumps(entry)}")
+    (checkpoint / "sources" / "0" / "0").write_text(f"{version}\n{json.dumps(entry)}")
     append(table, "a")
     begun(table, checkpoint)
     assert ["a"] == all_rows(checkpoint)
