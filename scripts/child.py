@@ -50,6 +50,8 @@ class Stop:
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             signal.signal(number, signal.SIG_IGN)  # a shell sends it, and the kernel again
+            if self.count:
+                return  # who closes the terminal of a job that is stopping asks for no more than that
         self.count += 1
         if self.count == 1:
             steps.say("\nheadgate: stopping (once more: at once)")

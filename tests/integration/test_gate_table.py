@@ -1,13 +1,13 @@
 """The gate over a real table of decisions that grows while it runs."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -248,6 +248,7 @@ def test_a_table_of_its_own_receipts_has_few_files_and_another_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 5)
+    monkeypatch.setattr("headgate.gate.receipts.COMPACTED_EVERY", 5)
     write_deltalake(tmp_path / "another", INPUTS.empty_table())
     files = []
     for name in ("own", "another"):
@@ -255,6 +256,7 @@ def test_a_table_of_its_own_receipts_has_few_files_and_another_is_left_alone(
         for request_id in range(12):
             log.add("c", request_id, 1000)
             log.flush()
+            log.keep_up()
         written = DeltaTable(tmp_path / name)
         rows = query("SELECT request_id FROM t ORDER BY request_id", {"t": written})
         assert list(range(12)) == rows["request_id"].to_pylist()
@@ -262,41 +264,32 @@ def test_a_table_of_its_own_receipts_has_few_files_and_another_is_left_alone(
     assert files[0] <= 5 < 12 == files[1]
 
 
-def test_rows_of_a_table_of_receipts_stay_in_the_order_in_which_all_its_writers_brought_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_receipts_are_written_where_the_table_cannot_be_tidied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As a job reads them that begins with the table: by the times of files, the rows of each one behind the other."""
-    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 3)
-    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_BYTES", 7000)
-    log = ReceiptLog(str(tmp_path), print)
-    for place in range(0, 60, 2):
-        log.add("c", place, place)
-        log.flush()
-        size = 400 if place % 10 == 4 else 1
-        others = [
-            {"event_id": f"{place} {n}", "kind": "open", "at_ms": place, "request_id": place + 1} for n in range(size)
-        ]
-        write_deltalake(tmp_path, pa.Table.from_pylist(others, INPUTS), mode="append")
-    files = pa.table(DeltaTable(tmp_path).get_add_actions(flatten=True)).to_pylist()
-    files.sort(key=lambda file: (file["modification_time"], file["path"]))
-    rows = [row for file in files for row in pq.read_table(tmp_path / file["path"]).to_pylist()]
-    assert 1 < len(files) < 60
-    assert list(range(60)) == list(dict.fromkeys(row["request_id"] for row in rows))
-    assert 30 + 24 + 6 * 400 == len({row["event_id"] for row in rows}) == len(rows)
-
-
-def test_receipts_are_written_where_the_table_cannot_be_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def damaged(*_: object) -> None:
         raise RuntimeError("damaged")
 
+    monkeypatch.setattr("headgate.gate.receipts.COMPACTED_EVERY", 1)
     monkeypatch.setattr("headgate.gate.receipts.keep_up_in_order", damaged)
-    said: list[str] = []
-    log = ReceiptLog(str(tmp_path / "inputs"), said.append)
+    log = ReceiptLog(str(tmp_path / "inputs"), print)
     for request_id in (1, 2):
         log.add("c", request_id, 1000)
         log.flush()
-    assert [] == said
+        log.keep_up()
+    assert "inputs was not tidied, which is tried again: damaged" in caplog.text
     assert 2 == len(query("SELECT * FROM t", {"t": DeltaTable(tmp_path / "inputs")}))
+
+
+def test_commands_do_not_wait_for_receipts_that_are_being_written(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes = threading.Event()
+    monkeypatch.setattr(ReceiptLog, "flush", lambda _: writes.wait(60))
+    with running(gate_of(table, receipts=str(tmp_path / "inputs"))) as gate, gate.client("c") as client:
+        append(table, command("c", 1))
+        assert ids(client, 1) == [1]
+        writes.set()
 
 
 def test_receipts_become_rows_of_the_jobs_input(table: str, tmp_path: Path) -> None:

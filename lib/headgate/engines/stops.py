@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 WRONG = 2
@@ -27,19 +27,20 @@ def broken_off_by_signals(name: str, work: Callable[[], int]) -> int:
         try:
             return work()
         except Stopped:
-            sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
+            with suppress(OSError):  # of a pipe whose reader has heard the signal, too
+                sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
             return STOPPED
 
 
-def ending_signals() -> list[signal.Signals]:
-    """Ctrl-C, SIGTERM and, unless nohup said otherwise, that of a terminal that closes."""
+def _ending_signals() -> list[signal.Signals]:
     is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([] if is_ignored else [signal.SIGHUP])]
 
 
 @contextmanager
 def handled(heed: Callable[..., object]) -> Iterator[None]:
-    """`heed` is called for ending_signals while the block runs; then they are handled as before. Blocks can be nested.
+    """`heed` is called for Ctrl-C, SIGTERM and, without nohup, a terminal that closes while the block runs; then they
+    are handled as before. Blocks can be nested.
 
     That of a terminal is heeded once, and ignored from then on: a shell sends it, and the kernel again. What is printed
     to it after that is dropped.
@@ -52,7 +53,7 @@ def handled(heed: Callable[..., object]) -> Iterator[None]:
             _drop(terminals)
         heed(number, frame)
 
-    before = {number: signal.signal(number, heard) for number in ending_signals()}
+    before = {number: signal.signal(number, heard) for number in _ending_signals()}
     try:
         yield
     finally:
@@ -63,7 +64,8 @@ def handled(heed: Callable[..., object]) -> Iterator[None]:
 
 def _drop(streams: list[int]) -> None:
     """What is written to these is written nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in streams:
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
+    with suppress(OSError):  # such as too many open files
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in streams:
+            os.dup2(nowhere, stream)
+        os.close(nowhere)

@@ -3,15 +3,15 @@
 import argparse
 import asyncio
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 
 from headgate.conf import Conf, MetricsSettings, load_conf, protocol_settings
 from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
-from headgate.engines.stops import ending_signals
+from headgate.engines.stops import handled
 from headgate.errors import ConfError
 from headgate.gate.control import ControlLimits, Port, control_on
 from headgate.gate.decisions import DecisionReader
@@ -78,7 +78,8 @@ async def _machine(settings: GateSettings, broker: BrokerSettings, arguments: ar
     with _metrics_served(arguments, metrics, counters):
         async with control_on(listener, Port(feed, counters, clock, settings.token(), limits, _line(say))):
             say(f"gate: clients on {_place(gate.address)}, control on {_place(listener.getsockname()[:2])}")
-            await gate.serve(_stop_asked())
+            with _stop_asked() as stop:
+                await gate.serve(stop)
     _say_counts(say, metrics, counters)
 
 
@@ -97,7 +98,8 @@ async def _table(settings: GateSettings, arguments: argparse.Namespace, say: Say
     gate = Gate(settings, feed, clock, counters, _line(say))
     with _metrics_served(arguments, counters):
         say(f"gate: clients on {_place(gate.address)}, commands of {location}")
-        await gate.serve(_stop_asked())
+        with _stop_asked() as stop:
+            await gate.serve(stop)
     _say_counts(say, counters)
 
 
@@ -125,11 +127,11 @@ def _in_range(option: str, value: int, low: int, high: int) -> None:
         raise ConfError([f"{option}: got {value}; allowed: an integer from {low} to {high}; correct it"])
 
 
-def _stop_asked() -> asyncio.Event:
-    stop = asyncio.Event()
-    for number in ending_signals():
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop
+@contextmanager
+def _stop_asked() -> Iterator[asyncio.Event]:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    with handled(lambda *_: loop.call_soon_threadsafe(stop.set)):
+        yield stop
 
 
 def _line(say: Say) -> Say:

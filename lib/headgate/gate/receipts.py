@@ -13,7 +13,7 @@ from headgate.protocol.schemas import INPUTS
 from headgate.store_errors import said
 from headgate.tables.delta import FOLLOWED_LOG_MINUTES
 from headgate.tables.query import Followed, after_commit, short_log
-from headgate.tables.upkeep import keep_up_in_order
+from headgate.tables.upkeep import COMPACTED_EVERY, keep_up_in_order
 
 LOG = logging.getLogger(__name__)
 MOST_WAITING = 100_000
@@ -49,6 +49,8 @@ class ReceiptLog:
                 "a job jobs/protocol.py, or a new folder"
             ) from error
         self._columns = _columns(location, pa.schema(table.schema().to_arrow()))
+        self._location = location
+        self._kept_up = table.version()
         self._is_own = _PROPERTIES.items() <= table.metadata().configuration.items()
 
     def add(self, connection: str, request_id: int, read_ms: int) -> None:
@@ -82,7 +84,6 @@ class ReceiptLog:
         ]
         try:
             table = self._table.refresh()
-            before = table.version()
             write_deltalake(
                 table,
                 pa.Table.from_pylist(rows, INPUTS).select(self._columns),
@@ -97,15 +98,17 @@ class ReceiptLog:
             self._tell(f"receipts cannot be written: {said(error)}; trying again", is_failing=True)
         else:
             self._tell("receipts can be written again", is_failing=False)
-            if self._is_own:
-                self._keep_up(table, before)
 
-    @staticmethod
-    def _keep_up(table: DeltaTable, before: int) -> None:
+    def keep_up(self) -> None:
+        """Join small files of a table of its own, and delete replaced ones, if it is time. No receipt waits for it."""
+        version = self._table.table.version()
+        if not self._is_own or version // COMPACTED_EVERY == self._kept_up // COMPACTED_EVERY:
+            return
         try:
-            keep_up_in_order(table, before)
-        except Exception as error:  # noqa: BLE001  a query raises any; the receipts are there
-            LOG.warning("the table %s was not tidied, which is tried again: %s", table.table_uri, said(error))
+            keep_up_in_order(DeltaTable(self._location), self._kept_up)
+        except Exception as error:  # noqa: BLE001  whatever reading a file raises
+            LOG.warning("the table %s was not tidied, which is tried again: %s", self._location, said(error))
+        self._kept_up = version
 
     def _tell(self, text: str, *, is_failing: bool) -> None:
         if self._is_failing != is_failing:

@@ -94,6 +94,7 @@ class TableFeed:
             await asyncio.gather(
                 _again_and_again(self._look, self._poll_ms / SECOND_MS),
                 _again_and_again(self._write_receipts, WRITTEN_EVERY_S),
+                _again_and_again(self._keep_up, WRITTEN_EVERY_S),
             )
         finally:
             await self._write_receipts()
@@ -141,6 +142,10 @@ class TableFeed:
     async def _write_receipts(self) -> None:
         if self._receipts is not None:
             await asyncio.to_thread(self._receipts.flush)
+
+    async def _keep_up(self) -> None:
+        if self._receipts is not None:
+            await asyncio.to_thread(self._receipts.keep_up)
 
 
 async def _again_and_again(work: Callable[[], Awaitable[None]], pause_s: float) -> None:

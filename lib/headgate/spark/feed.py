@@ -298,8 +298,12 @@ def _committed_offset(checkpoint: Folder, source: int) -> int:
     batch = _last_number(checkpoint.folder("commits"))
     if batch is None:
         return -1
-    _version_line, _conf, *offsets = _content(checkpoint.folder("offsets"), str(batch)).decode().splitlines()
-    offset = json.loads(offsets[source]) if offsets[source] != "-" else {}
+    content = _content(checkpoint.folder("offsets"), str(batch))
+    try:
+        line = content.decode().splitlines()[2 + source]  # behind a version and a conf
+        offset = json.loads(line) if line != "-" else {}
+    except (ValueError, IndexError) as error:
+        raise _damaged(f"offsets/{batch}") from error
     return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
 
 
@@ -330,6 +334,8 @@ def _newest_entries(source: Folder, committed: int) -> list[dict[str, Any]]:
                 isinstance(entry, dict) and isinstance(entry.get("path"), str)
             ):  # else offsets of a Kafka topic, which may have this name
                 return []
+            if not isinstance(entry.get("batchId"), int):
+                raise _damaged(logs[number])
             entries.append(entry)
     return entries
 

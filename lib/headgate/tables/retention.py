@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -158,26 +158,28 @@ def _rewritten(table: DeltaTable, rule: Rule, first_us: int) -> Deleted:
     rows = query(sql, {"t": table}).cast(pa.schema(table.schema().to_arrow()))
     if len(rows) == before:
         return Deleted()
-    replace_files(table, files, rows)
+    replace_files(table, files, rows, time.time_ns() // 1_000_000, CommitProperties(max_commit_retries=0))
     return Deleted(before - len(rows), len(files))
 
 
-def replace_files(table: DeltaTable, files: Iterable[Mapping[str, Any]], rows: pa.Table) -> None:
-    """Put these rows as one file in the place of files: path, size_bytes. Who reads the table from its log hears of
-    nothing. Raises CommitFailedError if somebody else wrote just then.
+def replace_files(
+    table: DeltaTable, files: Iterable[Mapping[str, Any]], rows: pa.Table, at_ms: int, properties: CommitProperties
+) -> None:
+    """Put these rows as one file of that time in the place of files: path, size_bytes. Who reads the table from its log
+    hears of nothing. Raises CommitFailedError.
     """
     now_ms = time.time_ns() // 1_000_000
     replaced = [RemoveAction(file["path"], False, now_ms, file["size_bytes"], {}) for file in files]
-    _commit(table, [_written(table, rows, now_ms), *replaced])
+    _commit(table, [_written(table, rows, at_ms), *replaced], properties)
 
 
-def _written(table: DeltaTable, rows: pa.Table, now_ms: int) -> AddAction:
+def _written(table: DeltaTable, rows: pa.Table, at_ms: int) -> AddAction:
     system, root = file_system_of(table.table_uri)
     path = f"kept-{secrets.token_hex(8)}.parquet"
     with system.open_output_stream(f"{root}/{path}") as sink:
         pq.write_table(rows, sink)
         size = sink.tell()
-    return AddAction(path, size, {}, now_ms, False, json.dumps({"numRecords": len(rows)}))
+    return AddAction(path, size, {}, at_ms, False, json.dumps({"numRecords": len(rows)}))
 
 
 def _old_files(table: DeltaTable, first_us: int) -> Deleted:
@@ -186,17 +188,18 @@ def _old_files(table: DeltaTable, first_us: int) -> Deleted:
     old = [file for file in files if file["modification_time"] * 1000 < first_us]
     if old:
         now_ms = time.time_ns() // 1_000_000
-        _commit(table, [RemoveAction(file["path"], True, now_ms, file["size_bytes"], {}) for file in old])
+        removed = [RemoveAction(file["path"], True, now_ms, file["size_bytes"], {}) for file in old]
+        _commit(table, removed, CommitProperties(max_commit_retries=0))
     return Deleted(sum(file["num_records"] or 0 for file in old), len(old))
 
 
-def _commit(table: DeltaTable, actions: list[AddAction | RemoveAction]) -> None:
+def _commit(table: DeltaTable, actions: Sequence[AddAction | RemoveAction], properties: CommitProperties) -> None:
     table.create_write_transaction(
-        actions,
+        list(actions),
         "append",
         table.schema(),
         [],
-        commit_properties=CommitProperties(max_commit_retries=0),
+        commit_properties=properties,
         post_commithook_properties=after_commit(table),
     )
 

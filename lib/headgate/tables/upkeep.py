@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
 from headgate.stores import file_system_of
@@ -18,6 +18,7 @@ from headgate.tables.retention import Deleted, Kept, delete_old, replace_files
 LOG = logging.getLogger(__name__)
 COMPACTED_EVERY, VACUUMED_EVERY = 100, 1000
 """Commits. A commit costs more with every file that the table has, a checkpoint with every file that it had of late."""
+JOINING, JOIN_RETRIES = "headgate-joining", 15
 _TOLD_EVERY_S = 3600
 COMPACTED_BYTES = 16 << 20
 """Files of this size are left alone."""
@@ -86,8 +87,8 @@ def keep_up(table: DeltaTable, before: int, kept: Kept | None = None) -> None:
 def keep_up_in_order(table: DeltaTable, before: int) -> None:
     """The same, without deletions, for a table without partitions whose rows are read in the order in which they came.
 
-    keep_up joins small files of any age in any order. Here those are joined that came since the last one of
-    COMPACTED_BYTES, so no file has rows of the time of another.
+    keep_up joins small files of any age in any order. Here the newest ones are joined, so no file has rows of the time
+    of another; others may write meanwhile.
     """
     version = table.version()
     if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
@@ -99,18 +100,23 @@ def keep_up_in_order(table: DeltaTable, before: int) -> None:
 
 
 def _join_newest(table: DeltaTable) -> None:
+    """Join those that are no larger than all that are newer, so that no row is written again and again."""
     columns = ("modification_time", "path", "size_bytes")
     files = pa.table(table.get_add_actions(flatten=True)).select(columns).to_pylist()
     newest: list[dict[str, Any]] = []
     for file in sorted(files, key=lambda one: (one["modification_time"], one["path"]), reverse=True):
-        if file["size_bytes"] >= COMPACTED_BYTES:
+        newer_bytes = sum(one["size_bytes"] for one in newest)
+        if file["size_bytes"] >= COMPACTED_BYTES or (len(newest) > 1 and file["size_bytes"] > newer_bytes):
             break
         newest.insert(0, file)
     if len(newest) > 1:
         system, root = file_system_of(table.table_uri)
         schema = pa.schema(table.schema().to_arrow())
-        parts = [rows_of_file(system, f"{root}/{file['path']}", schema) for file in newest]
-        replace_files(table, newest, pa.concat_tables(parts))
+        rows = pa.concat_tables([rows_of_file(system, f"{root}/{file['path']}", schema) for file in newest])
+        # Else delta-rs lets two joins of the same files through, and rows are there twice.
+        once = Transaction(JOINING, table.version())
+        properties = CommitProperties(app_transactions=[once], max_commit_retries=JOIN_RETRIES)
+        replace_files(table, newest, rows, newest[0]["modification_time"], properties)
 
 
 def _name(table: DeltaTable) -> str:

@@ -5,7 +5,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -182,7 +182,8 @@ def ended_by_signals(stop: threading.Event) -> Iterator[None]:
         def heed(*_: object) -> None:
             stop.set()
             stack.close()
-            _on_stderr("stopping after this batch; Ctrl-C again ends at once")
+            with suppress(OSError):  # of a pipe whose reader has heard the signal, too
+                _on_stderr("stopping after this batch; Ctrl-C again ends at once")
 
         stack.enter_context(handled(heed))
         yield

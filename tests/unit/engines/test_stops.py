@@ -73,3 +73,16 @@ def test_a_terminal_that_is_said_to_close_again_while_that_is_heeded_is_not_hear
 def test_with_nohup_it_is_not_heard():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert broken_off_by_signals("replay", lambda: os.kill(os.getpid(), signal.SIGHUP) or 0) == 0
+
+
+def test_a_pipe_whose_reader_has_ended_changes_nothing(monkeypatch):
+    monkeypatch.setattr("sys.stderr.write", lambda _: os.close(-1))  # an OSError
+    assert broken_off_by_signals("replay", lambda: os.kill(os.getpid(), signal.SIGTERM) or 0) == STOPPED
+
+
+def test_a_terminal_that_closes_is_heard_where_no_file_can_be_opened(monkeypatch):
+    monkeypatch.setattr("os.open", lambda *_: os.close(-1))
+    heard = []
+    with handled(lambda *_: heard.append(1)):
+        os.kill(os.getpid(), signal.SIGHUP)
+    assert [1] == heard

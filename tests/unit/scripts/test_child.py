@@ -49,6 +49,15 @@ def test_a_terminal_that_closes_stops_the_job_once_and_not_with_nohup(
     assert expected == sent
 
 
+def test_a_terminal_that_closes_hurries_no_job_that_is_stopping(tmp_path, sent, request) -> None:
+    request.addfinalizer(partial(signal.signal, signal.SIGHUP, signal.getsignal(signal.SIGHUP)))
+    stop = stop_of(tmp_path, "71")
+    stop(signal.SIGINT, None)
+    stop(signal.SIGHUP, None)
+    expected = [("job", 71, signal.SIGTERM)]
+    assert expected == sent
+
+
 @pytest.mark.parametrize("pid", [None, "", "not yet"])
 def test_before_the_job_noted_its_process_spark_is_stopped_and_that_is_no_failure(tmp_path, sent, pid) -> None:
     stop = stop_of(tmp_path, pid)

@@ -195,16 +195,43 @@ def test_a_start_leaves_old_names_out_of_the_log(table: str, checkpoint: Path, m
     assert ["k"] == source.plan()
 
 
-@pytest.mark.parametrize("damaged", ["", "\0\0\0", 'v1\n{"path":'])
-def test_a_damaged_file_of_the_log_is_named(table: str, checkpoint: Path, damaged: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(
+            ("sources/1/0", content)
+            for content in ("", "\0\0\0", 'v1\n{"path":', 'v1\n{"path": "a/feed/control/1.txt"}')
+        ),
+        *(("offsets/0", content) for content in ("", "\0\0\0", "v1\n{}", 'v1\n{}\n-\n{"logOff')),
+    ],
+)
+def test_a_damaged_file_of_the_checkpoint_is_named(table: str, checkpoint: Path, name: str, content: str) -> None:
     source = Source(checkpoint)
     append(table, "a")
     begun(table, checkpoint)
     source.plan()
     source.commit()
-    (checkpoint / "sources" / "1" / "0").write_text(damaged)
-    with pytest.raises(StateError, match="cannot be read: its file 0 is damaged; see to it that its files are there"):
+    (checkpoint / name).write_text(content)
+    named = name.removeprefix("sources/1/")
+    with pytest.raises(
+        StateError, match=f"cannot be read: its file {named} is damaged; see to it that its files are there"
+    ):
         begun(table, checkpoint)
+
+
+def test_the_log_is_left_alone_on_a_store_that_would_empty_it_first(
+    table: str, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.spark.feed.NAMES_LEFT", 1)
+    source, feed = Source(checkpoint), begun(table, checkpoint)
+    for name in "abcd":
+        append(table, name)
+        feed.feed()
+        source.plan(compact=True)
+        source.commit()
+    monkeypatch.setattr("headgate.spark.feed.scheme_of", lambda _: "abfss")
+    begun(table, checkpoint)
+    assert 5 == len((checkpoint / "sources" / "1" / "3.compact").read_text().splitlines())
 
 
 def test_files_of_a_batch_that_is_run_again_stay_as_they_are(table: str, checkpoint: Path) -> None:
