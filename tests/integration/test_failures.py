@@ -86,6 +86,12 @@ def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
         (StreamingQueryException, "ended\nCaused by: java.io.IOException: No space left on device", None),
         (StreamingQueryException, "ended\nheadgate.errors.StateError: the state has version 2\n", "has version 2"),
         (StreamingQueryException, "Caused by: java.lang.IllegalStateException: Incomplete log file 3\n", "is damaged"),
+        (
+            StreamingQueryException,
+            "Caused by: x.IllegalStateException: Failed to read log file file:/a b/offsets/3. Incomplete log file\n",
+            "is damaged",
+        ),
+        (StreamingQueryException, "x.JsonEOFException: Unexpected end-of-input in field name\n", "is damaged"),
         (StreamingQueryException, "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot", "from a copy"),
         (StreamingQueryException, "x.ChecksumException: Checksum error: file:/c/metadata at 0 exp: 1", "from a copy"),
         (StreamingQueryException, "x.TableError: rows of /checksums/incomplete log file/t cannot be written: x", None),

@@ -18,7 +18,10 @@ _DAMAGED = (
     "CANNOT_FIND_BASE_SNAPSHOT_CHECKPOINT",
     "INVALID_CHANGE_LOG_READER_VERSION",
 )
-_DAMAGE = re.compile(rf"^(?:\w+: )?(?:Checksum error: |Incomplete log file|\[[\w.]*(?:{'|'.join(_DAMAGED)})\])")
+_DAMAGE = re.compile(
+    r"^(?:\w+: )?(?:Checksum error: |Unexpected end-of-input|(?:Failed to read log file .*)?Incomplete log file|"
+    rf"\[[\w.]*(?:{'|'.join(_DAMAGED)})\])"
+)
 """Of a file of the checkpoint, which stays as it is: what was damaged on its way is read again by the next start."""
 _OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
 _LOG = "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."

@@ -190,7 +190,10 @@ class Feed:
             has_begun = _last_number(self._checkpoint.folder("offsets")) is not None
             is_of_another = has_begun and _planned(self._checkpoint, self.name) is None
         except OSError as error:
-            otherwise = "see to it that its files are there and can be read, and restart"
+            otherwise = (
+                "see to it that its files can be read, and restart; what is gone or damaged has to come from a copy, "
+                "or start with a new --output and --checkpoint, and read the input again"
+            )
             raise StateError(
                 f"the checkpoint {checkpoint} cannot be read: {said(error)}; {remedy(error, otherwise)}"
             ) from error
@@ -248,6 +251,7 @@ class _Planned(NamedTuple):
     """
 
     log: Folder
+    place: str
     done: int
     last: int
     open: list[int]
@@ -258,13 +262,14 @@ def _planned(checkpoint: Folder, name: str) -> _Planned | None:
     sources = checkpoint.folder("sources")
     for source in sources.names():
         committed = _committed_offset(checkpoint, int(source))
-        entries = [entry for entry in _newest_entries(sources.folder(source), committed) if _is_of_feed(entry, name)]
+        newest = _newest_entries(sources.folder(source), f"sources/{source}", committed)
+        entries = [entry for entry in newest if _is_of_feed(entry, name)]
         if entries:
             of_feed = [(entry["batchId"], _version(_path(entry).name)) for entry in entries]
             done = [version for batch, version in of_feed if batch <= committed]
             left = {version for batch, version in of_feed if batch > committed}
             last = max(version for _, version in of_feed)
-            return _Planned(sources.folder(source), max(done, default=-1), last, sorted(left))
+            return _Planned(sources.folder(source), f"sources/{source}", max(done, default=-1), last, sorted(left))
     return None
 
 
@@ -275,21 +280,21 @@ def _shorten_log(planned: _Planned) -> None:
     if newest is None:
         return
     name = f"{newest}{COMPACT}"
-    version, older, entries = _log_file(planned.log, name)
+    version, older, entries = _log_file(planned.log, planned.place, name)
     if older.count(b"\n") > NAMES_LEFT:
         planned.log.remove(f".{name}.crc")  # Hadoop's checksum, on disks
         planned.log.write(name, b"\n".join([version, *entries]))
 
 
-def _log_file(log: Folder, name: str) -> tuple[bytes, bytes, list[bytes]]:
+def _log_file(log: Folder, place: str, name: str) -> tuple[bytes, bytes, list[bytes]]:
     """Of a file of a source's log the version, the newest NAMES_LEFT entries, and in the middle those before them.
 
-    Raises OSError where it is gone or damaged.
+    place: of the log in the checkpoint. Raises OSError where it is gone or damaged.
     """
-    before, *entries = _content(log, name).rstrip(b"\n").rsplit(b"\n", NAMES_LEFT)
+    before, *entries = _content(log, place, name).rstrip(b"\n").rsplit(b"\n", NAMES_LEFT)
     version, _, older = before.partition(b"\n")
     if not version.lstrip(b"\0").startswith(b"v"):  # Kafka's log begins with a zero
-        raise _damaged(name)
+        raise _damaged(f"{place}/{name}")
     return version, older, entries
 
 
@@ -298,7 +303,7 @@ def _committed_offset(checkpoint: Folder, source: int) -> int:
     batch = _last_number(checkpoint.folder("commits"))
     if batch is None:
         return -1
-    content = _content(checkpoint.folder("offsets"), str(batch))
+    content = _content(checkpoint.folder("offsets"), "offsets", str(batch))
     try:
         line = content.decode().splitlines()[2 + source]  # behind a version and a conf
         offset = json.loads(line) if line != "-" else {}
@@ -307,11 +312,11 @@ def _committed_offset(checkpoint: Folder, source: int) -> int:
     return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
 
 
-def _content(folder: Folder, name: str) -> bytes:
+def _content(folder: Folder, place: str, name: str) -> bytes:
     """Raises FileNotFoundError."""
     content = folder.read(name)
     if content is None:
-        raise FileNotFoundError(f"its file {name} is gone")
+        raise FileNotFoundError(f"its file {place}/{name} is gone")
     return content
 
 
@@ -319,23 +324,23 @@ def _damaged(name: str) -> OSError:
     return OSError(f"its file {name} is damaged")
 
 
-def _newest_entries(source: Folder, committed: int) -> list[dict[str, Any]]:
+def _newest_entries(source: Folder, place: str, committed: int) -> list[dict[str, Any]]:
     """Of a source's log: the newest from the last committed one on. Logs of other sources than files are none."""
     logs = {int(log.partition(".")[0]): log for log in source.names() if log.partition(".")[0].isdecimal()}
     first = max((number for number in logs if number <= committed), default=-1)
     entries: list[dict[str, Any]] = []
     for number in sorted(number for number in logs if number >= first):
-        for line in _log_file(source, logs[number])[-1]:
+        for line in _log_file(source, place, logs[number])[-1]:
             try:
                 entry = json.loads(line)
             except ValueError as error:
-                raise _damaged(logs[number]) from error
+                raise _damaged(f"{place}/{logs[number]}") from error
             if not (
                 isinstance(entry, dict) and isinstance(entry.get("path"), str)
             ):  # else offsets of a Kafka topic, which may have this name
                 return []
             if not isinstance(entry.get("batchId"), int):
-                raise _damaged(logs[number])
+                raise _damaged(f"{place}/{logs[number]}")
             entries.append(entry)
     return entries
 

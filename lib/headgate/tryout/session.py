@@ -1,13 +1,15 @@
 """Runs of conf folders over one trace: shown once, or again whenever a conf file is saved."""
 
 import shutil
+import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Self
 
 from headgate.conf import Conf
@@ -177,15 +179,16 @@ def ended_by_signals(stop: threading.Event) -> Iterator[None]:
     """`stop` is set by the first Ctrl-C, SIGTERM or terminal that closes while the block runs. A second Ctrl-C or
     SIGTERM ends the process at once; what it has in TMPDIR is removed.
     """
-    with ExitStack() as stack:
 
-        def heed(*_: object) -> None:
+    def heed(number: int, frame: FrameType | None) -> None:
+        if not stop.is_set():
             stop.set()
-            stack.close()
             with suppress(OSError):  # of a pipe whose reader has heard the signal, too
                 _on_stderr("stopping after this batch; Ctrl-C again ends at once")
+        elif number != signal.SIGHUP:
+            signal.default_int_handler(number, frame)
 
-        stack.enter_context(handled(heed))
+    with handled(heed):
         yield
 
 

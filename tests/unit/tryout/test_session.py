@@ -199,11 +199,13 @@ def test_the_first_signal_ends_a_run_after_its_batch_and_the_second_at_once(caps
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_terminal_that_closes_ends_a_run_after_its_batch_however_often_it_is_said(request, monkeypatch):
+@pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
+def test_a_terminal_that_closes_ends_a_run_after_its_batch_however_often_it_is_said(first, request, monkeypatch):
     stop, before = threading.Event(), signal.signal(signal.SIGHUP, signal.SIG_DFL)
     request.addfinalizer(lambda: signal.signal(signal.SIGHUP, before))
     monkeypatch.setattr("sys.stderr.write", lambda _: os.close(-1))  # an OSError, as of a pipe whose reader has ended
     with ended_by_signals(stop):
+        signal.raise_signal(first)
         signal.raise_signal(signal.SIGHUP)
         signal.raise_signal(signal.SIGHUP)
     assert stop.is_set()
