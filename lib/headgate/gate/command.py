@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -130,8 +131,12 @@ def _in_range(option: str, value: int, low: int, high: int) -> None:
 @contextmanager
 def _stop_asked() -> Iterator[asyncio.Event]:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    with handled(lambda *_: loop.call_soon_threadsafe(stop.set)):
-        yield stop
+    loop.add_signal_handler(signal.SIGTERM, stop.set)  # so that each signal wakes the loop, whenever it comes
+    try:
+        with handled(lambda *_: loop.call_soon_threadsafe(stop.set)):
+            yield stop
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 def _line(say: Say) -> Say:

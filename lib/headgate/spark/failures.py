@@ -17,9 +17,10 @@ _DAMAGED = (
     "CANNOT_READ_CHECKPOINT",
     "CANNOT_FIND_BASE_SNAPSHOT_CHECKPOINT",
     "INVALID_CHANGE_LOG_READER_VERSION",
+    "MALFORMED_LOG_FILE",
 )
 _DAMAGE = re.compile(
-    r"^(?:\w+: )?(?:Checksum error: |Unexpected end-of-input|(?:Failed to read log file .*)?Incomplete log file|"
+    r"^(?:\w+: )?(?:Checksum error: |(?:Failed to read log file .*)?(?:Incomplete log file|Log file was malformed)|"
     rf"\[[\w.]*(?:{'|'.join(_DAMAGED)})\])"
 )
 """Of a file of the checkpoint, which stays as it is: what was damaged on its way is read again by the next start."""
