@@ -11,7 +11,7 @@ from headgate.errors import InputError
 from headgate.places import check_there
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
-from headgate.stores import check_address, without_slashes
+from headgate.stores import check_address, without_file, without_slashes
 
 GUESSES = {
     "try": "compare diff dry-run explain recommend run simulate test what-if whatif",
@@ -35,7 +35,6 @@ _ALIKE, _ALIKE_OPTION = 0.5, 0.6
 """`try` for `trie`, but not --help for --inpt: both have dashes."""
 _PLACES = ("PATH", "OUTPUT")
 """Of arguments that are no options. Empty options are found by those who read them."""
-_OF_FILE = re.compile("file:(?://)?(/(?!/).*)")
 _NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
 
@@ -75,8 +74,7 @@ class Parser(argparse.ArgumentParser):
             check_address(given, option)
         except InputError as error:
             self._refuse(str(error))
-        of_file = _OF_FILE.fullmatch(given)
-        return of_file[1] if of_file else without_slashes(given)
+        return without_slashes(without_file(given))
 
     def _refuse(self, why: str) -> NoReturn:
         self.exit(WRONG, f"{self.prog.partition(' ')[0]}: {why}\n")

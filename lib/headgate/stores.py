@@ -83,8 +83,8 @@ def local_path(place: str) -> Path | None:
 
 
 def without_file(place: str) -> str:
-    """The path that an address of a file of this machine has; any other place as it is."""
-    return re.sub("^file:(//)?", "", place)
+    """The path that file:///PATH or file:/PATH has; any other place as it is."""
+    return re.sub("^file:(//)?(?=/(?!/))", "", place)
 
 
 def scheme_of(place: str) -> str:
@@ -176,7 +176,7 @@ def _check_meant(place: str, option: str) -> None:
         )
     if colon and not is_stored(place) and (known := _OF_OTHERS.get(scheme, scheme)) in SCHEMES:
         raise InputError(f"{option}: got {place}; allowed are {_allowed()}; give {known}://{rest}")
-    if colon and scheme == "file" and not re.match("file:/(//)?(?!/)", place):
+    if colon and scheme == "file" and without_file(place) == place:
         path = re.sub("^/+", "/", rest) or "PATH"
         raise InputError(f"{option}: got {place}; allowed is file:/// with a whole path; give {path}, or file:///PATH")
     if not is_stored(place):

@@ -248,7 +248,6 @@ def test_a_table_of_its_own_receipts_has_few_files_and_another_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 5)
-    monkeypatch.setattr("headgate.gate.receipts.COMPACTED_EVERY", 5)
     write_deltalake(tmp_path / "another", INPUTS.empty_table())
     files = []
     for name in ("own", "another"):
@@ -267,11 +266,11 @@ def test_a_table_of_its_own_receipts_has_few_files_and_another_is_left_alone(
 def test_receipts_are_written_where_the_table_cannot_be_tidied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def damaged(*_: object) -> None:
+    def damaged(*_: object, **__: object) -> None:
         raise RuntimeError("damaged")
 
-    monkeypatch.setattr("headgate.gate.receipts.COMPACTED_EVERY", 1)
-    monkeypatch.setattr("headgate.gate.receipts.keep_up_in_order", damaged)
+    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 1)
+    monkeypatch.setattr("headgate.gate.receipts.keep_up", damaged)
     log = ReceiptLog(str(tmp_path / "inputs"), print)
     for request_id in (1, 2):
         log.add("c", request_id, 1000)

@@ -1,6 +1,5 @@
 """Receipts as rows of the protocol job's input, so that its machines hear of them."""
 
-import logging
 import threading
 from collections.abc import Callable
 
@@ -13,9 +12,8 @@ from headgate.protocol.schemas import INPUTS
 from headgate.store_errors import said
 from headgate.tables.delta import FOLLOWED_LOG_MINUTES
 from headgate.tables.query import Followed, after_commit, short_log
-from headgate.tables.upkeep import COMPACTED_EVERY, keep_up_in_order
+from headgate.tables.upkeep import is_due, keep_up, tidying
 
-LOG = logging.getLogger(__name__)
 MOST_WAITING = 100_000
 RETRIES = 50
 _PROPERTIES = short_log(FOLLOWED_LOG_MINUTES)
@@ -102,13 +100,10 @@ class ReceiptLog:
     def keep_up(self) -> None:
         """Join small files of a table of its own, and delete replaced ones, if it is time. No receipt waits for it."""
         version = self._table.table.version()
-        if not self._is_own or version // COMPACTED_EVERY == self._kept_up // COMPACTED_EVERY:
-            return
-        try:
-            keep_up_in_order(DeltaTable(self._location), self._kept_up)
-        except Exception as error:  # noqa: BLE001  whatever reading a file raises
-            LOG.warning("the table %s was not tidied, which is tried again: %s", self._location, said(error))
-        self._kept_up = version
+        if self._is_own and is_due(version, self._kept_up):
+            with tidying(self._location):
+                keep_up(DeltaTable(self._location), self._kept_up, in_order=True)
+            self._kept_up = version
 
     def _tell(self, text: str, *, is_failing: bool) -> None:
         if self._is_failing != is_failing:

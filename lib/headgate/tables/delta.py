@@ -1,6 +1,5 @@
 """Delta tables under an output folder, written and read without Spark."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -18,9 +17,8 @@ from headgate.stores import Patience
 from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, short_log
 from headgate.tables.retention import RULES, Kept
 from headgate.tables.sums import Sums
-from headgate.tables.upkeep import keep_up
+from headgate.tables.upkeep import keep_up, tidying
 
-LOG = logging.getLogger(__name__)
 MOST_FAILURES = 5
 _ATTEMPTS = 5
 
@@ -177,10 +175,8 @@ class Tables:
             commit_properties=properties,
             post_commithook_properties=after_commit(table),
         )
-        try:
+        with tidying(table.table_uri):
             keep_up(table, before, self._kept.get(name))
-        except Exception as error:  # noqa: BLE001  a query raises any; the rows are there
-            LOG.warning("the table %s was not tidied, which is tried again: %s", table.table_uri, said(error))
 
     def _in_pieces(self, name: str, rows: pa.Table) -> pa.RecordBatchReader:
         batches = (batch for some in in_full(rows) for batch in self._whole(name, some).to_batches())

@@ -4,13 +4,15 @@ import logging
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
+from headgate.store_errors import said
 from headgate.stores import file_system_of
 from headgate.tables.query import after_commit, rows_of_file
 from headgate.tables.retention import Deleted, Kept, delete_old, replace_files
@@ -58,15 +60,31 @@ class Totals:
 DELETED = Totals()
 
 
-def keep_up(table: DeltaTable, before: int, kept: Kept | None = None) -> None:
+@contextmanager
+def tidying(uri: str) -> Iterator[None]:
+    """What keep_up of a table raises is said, and no more: the rows are there."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  a query raises any
+        LOG.warning("the table %s was not tidied, which is tried again: %s", uri, said(error))
+
+
+def is_due(version: int, before: int) -> bool:
+    """Whether a table of this version is to be kept up, which was of version `before` when it last was, or could be."""
+    return version // COMPACTED_EVERY != before // COMPACTED_EVERY
+
+
+def keep_up(table: DeltaTable, before: int, kept: Kept | None = None, *, in_order: bool = False) -> None:
     """After a commit on version `before`, every COMPACTED_EVERY commits: delete rows that are too old, join small
     files, and delete replaced ones.
 
     No other row changes, and streams that skip commits with changes hear of nothing. If somebody else writes just then,
-    nothing is deleted or joined: of two compactions of the same files delta-rs refuses none. Raises what a query does.
+    nothing is deleted; nor joined, but in_order: for a table without partitions whose rows are read in the order in
+    which they came. There the newest files are joined, so that none has rows of the time of another; else those of any
+    age, in any order. Raises what a query does.
     """
     version = table.version()
-    if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
+    if not is_due(version, before):
         return
     if kept is not None:
         with suppress(CommitFailedError):
@@ -74,29 +92,19 @@ def keep_up(table: DeltaTable, before: int, kept: Kept | None = None) -> None:
             if deleted.rows or deleted.files:
                 DELETED.add(_name(table), deleted)
     with suppress(CommitFailedError):
-        table.optimize.compact(
-            target_size=COMPACTED_BYTES,
-            max_concurrent_tasks=1,
-            commit_properties=CommitProperties(max_commit_retries=0),  # else rows could be there twice
-            post_commithook_properties=after_commit(table),
-        )
+        (_join_newest if in_order else _join)(table)
     if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
         table.vacuum(dry_run=False, full=True)
 
 
-def keep_up_in_order(table: DeltaTable, before: int) -> None:
-    """The same, without deletions, for a table without partitions whose rows are read in the order in which they came.
-
-    keep_up joins small files of any age in any order. Here the newest ones are joined, so no file has rows of the time
-    of another; others may write meanwhile.
-    """
-    version = table.version()
-    if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
-        return
-    with suppress(CommitFailedError):
-        _join_newest(table)
-    if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
-        table.vacuum(dry_run=False, full=True)
+def _join(table: DeltaTable) -> None:
+    """Of two compactions of the same files delta-rs refuses none."""
+    table.optimize.compact(
+        target_size=COMPACTED_BYTES,
+        max_concurrent_tasks=1,
+        commit_properties=CommitProperties(max_commit_retries=0),  # else rows could be there twice
+        post_commithook_properties=after_commit(table),
+    )
 
 
 def _join_newest(table: DeltaTable) -> None:
@@ -104,12 +112,14 @@ def _join_newest(table: DeltaTable) -> None:
     columns = ("modification_time", "path", "size_bytes")
     files = pa.table(table.get_add_actions(flatten=True)).select(columns).to_pylist()
     newest: list[dict[str, Any]] = []
+    newer_bytes = 0
     for file in sorted(files, key=lambda one: (one["modification_time"], one["path"]), reverse=True):
-        newer_bytes = sum(one["size_bytes"] for one in newest)
         if file["size_bytes"] >= COMPACTED_BYTES or (len(newest) > 1 and file["size_bytes"] > newer_bytes):
             break
-        newest.insert(0, file)
+        newest.append(file)
+        newer_bytes += file["size_bytes"]
     if len(newest) > 1:
+        newest.reverse()
         system, root = file_system_of(table.table_uri)
         schema = pa.schema(table.schema().to_arrow())
         rows = pa.concat_tables([rows_of_file(system, f"{root}/{file['path']}", schema) for file in newest])

@@ -7,7 +7,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from headgate.tables import retention, upkeep
 from headgate.tables.query import short_log
-from headgate.tables.upkeep import keep_up_in_order
+from headgate.tables.upkeep import keep_up
 
 ROWS = pa.schema([("n", pa.int64()), ("text", pa.string())])
 
@@ -28,7 +28,7 @@ def append(table, *numbers, text="x"):
 
 
 def joined(table):
-    keep_up_in_order(DeltaTable(table), -1)
+    keep_up(DeltaTable(table), -1, in_order=True)
 
 
 def files_of(table):
@@ -88,8 +88,8 @@ def test_who_writes_meanwhile_loses_nothing_and_of_two_joins_at_once_one_counts(
         append(table, number)
     first, second = DeltaTable(table), DeltaTable(table)
     append(table, 3)
-    keep_up_in_order(first, -1)
-    keep_up_in_order(second, -1)
+    keep_up(first, -1, in_order=True)
+    keep_up(second, -1, in_order=True)
     append(table, 4)
     assert [[0, 1, 2], [3], [4]] == files_of(table)
 
@@ -98,5 +98,5 @@ def test_it_is_done_now_and_then(table, monkeypatch):
     monkeypatch.setattr(upkeep, "COMPACTED_EVERY", 10)
     append(table, 0)
     append(table, 1)
-    keep_up_in_order(DeltaTable(table), 1)
+    keep_up(DeltaTable(table), 1, in_order=True)
     assert [[0], [1]] == files_of(table)
