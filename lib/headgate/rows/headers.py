@@ -1,4 +1,6 @@
-"""Do the files of an input have the columns that no row can do without? Asked before anything is started."""
+"""Are the files of an input what they are read as, with the columns that no row can do without? Asked before anything
+is started.
+"""
 
 import csv
 import gzip
@@ -7,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from headgate.errors import InputError
-from headgate.rows.listing import COMPRESSED, STDIN, files_at, original
+from headgate.rows.listing import COMPRESSED, STDIN, files_at, is_delta, original
 
 OF_ALL_ROWS = ("event_time", "seq", "broker", "kind")
 MOST_FILES = 20
@@ -15,13 +17,21 @@ _MOST_CHARACTERS = 1 << 16
 
 
 def check_headers(path: str, format_: str, option: str, place: str | None = None) -> None:
-    """Raise InputError where every file lacks one of OF_ALL_ROWS: all rows would be dead letters.
+    """Raise InputError where every file lacks one of OF_ALL_ROWS, so that all rows would be dead letters, and for a Delta
+    table that would be read file by file: deleted rows are in its files, too.
 
-    option: how the path was given, for the message. place: of what it is a copy (listing.original). Asked of CSV and
-    Parquet on this machine, of the first MOST_FILES files; one that cannot be read, and one among others that have the
+    option: how the path was given, for the message. place: of what it is a copy (listing.original). Columns are
+    asked of CSV and Parquet on this machine, of the first MOST_FILES files; one that cannot be read, and one among others that have the
     columns, is told of as it is read.
     """
-    if format_ not in {"csv", "parquet"} or path == STDIN or "://" in path:
+    if path == STDIN or "://" in path:
+        return
+    if format_ != "delta" and is_delta(path):
+        raise InputError(
+            f"{option}: {place or path} is a Delta table, and rows that were deleted from it are in its files, too; "
+            f"got --format {format_}; give --format delta"
+        )
+    if format_ not in {"csv", "parquet"}:
         return
     first: tuple[Path, Sequence[str]] | None = None
     for file in islice(files_at(path), MOST_FILES):
