@@ -17,12 +17,12 @@ _MOST_CHARACTERS = 1 << 16
 
 
 def check_headers(path: str, format_: str, option: str, place: str | None = None) -> None:
-    """Raise InputError where every file lacks one of OF_ALL_ROWS, so that all rows would be dead letters, and for a Delta
-    table that would be read file by file: deleted rows are in its files, too.
+    """Raise InputError where every file lacks one of OF_ALL_ROWS, so that all rows would be dead letters, and for a
+    Delta table that would be read file by file: deleted rows are in its files, too.
 
-    option: how the path was given, for the message. place: of what it is a copy (listing.original). Columns are
-    asked of CSV and Parquet on this machine, of the first MOST_FILES files; one that cannot be read, and one among others that have the
-    columns, is told of as it is read.
+    option: how the path was given, for the message. place: of what it is a copy (listing.original). Columns are asked
+    of CSV and Parquet on this machine, of the first MOST_FILES files; one that cannot be read, and one among others
+    that have the columns, is told of as it is read.
     """
     if path == STDIN or "://" in path:
         return
