@@ -8,9 +8,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
-from threading import Event
 
 from headgate.conf import load_conf
+from headgate.engines.stops import Stop
 from headgate.metrics import serving, url_of
 from headgate.options import Parser, port
 from headgate.places import check_folders, sole_use
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_status("connections", partial(connections, options, stop))
 
 
-def connections(options: argparse.Namespace, stop: Event) -> int:
+def connections(options: argparse.Namespace, stop: Stop) -> int:
     screen = Screen(terminal_console(), "connections")
     output = options.output if options.broker is None else output_of(options.output, options.broker)
     checkpoint = options.checkpoint or f"{output}/connections-checkpoint"

@@ -8,12 +8,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
-from threading import Event
 
 from headgate.conf import Conf, load_conf
 from headgate.engines.cache_batches import kernel_of
 from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import CACHE, load_units
+from headgate.engines.stops import Stop
 from headgate.errors import Mistakes
 from headgate.options import Parser, add_strict, input_format, is_topic
 from headgate.places import check_places, check_writable, sole_use
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_status("entry_cache", partial(entry_cache, options, stop))
 
 
-def entry_cache(options: argparse.Namespace, stop: Event) -> int:
+def entry_cache(options: argparse.Namespace, stop: Stop) -> int:
     screen = CacheScreen(terminal_console())
     job, conf = checked(options)
     checkpoint = job.checkpoint

@@ -9,10 +9,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
-from threading import Event
 
 from headgate.conf import load_conf
 from headgate.engines.compiling import Loading
+from headgate.engines.stops import Stop
 from headgate.options import Parser
 from headgate.places import check_folders, sole_use
 from headgate.protocol.key_operator import form_of
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_status("protocol", partial(protocol, options, stop))
 
 
-def protocol(options: argparse.Namespace, stop: Event) -> int:
+def protocol(options: argparse.Namespace, stop: Stop) -> int:
     screen = Screen(terminal_console(), "protocol")
     conf = load_conf(options.conf_dir)
     checkpoint = options.checkpoint or f"{options.output}/protocol-checkpoint"

@@ -8,11 +8,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
-from threading import Event
 
 from headgate.conf import Conf, MetricsSettings, check_streaming, load_conf
 from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import load_units, throttle_units
+from headgate.engines.stops import Stop
 from headgate.errors import Mistakes
 from headgate.metrics import check_port, serving, url_of
 from headgate.options import Parser, add_strict, input_format, is_topic, port
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_status("throttle", partial(throttle, options, stop))
 
 
-def throttle(options: argparse.Namespace, stop: Event) -> int:
+def throttle(options: argparse.Namespace, stop: Stop) -> int:
     screen = ThrottleScreen(terminal_console(), recorded=options.once or options.input is None)
     job, conf, metrics_at = checked(options)
     screen.warnings(conf.warnings)

@@ -191,18 +191,34 @@ class MachineGate(RunningGate):
             assert self.do(lambda producer=producer: self.feed.open(connection, producer, f"t{producer}")) is None
         return client
 
-    def mark(self, connection: str, producer: int = 1, ordinal: int = 1, balance: int = -999) -> None:
-        """A mark of a limiter of 100 a second: a pause of 10 s by default."""
+    def mark(
+        self,
+        connection: str,
+        producer: int = 1,
+        ordinal: int = 1,
+        balance: int = -999,
+        *,
+        is_condition_set: bool = False,
+    ) -> None:
+        """A mark of a limiter of 100 a second: a pause of 10 s by default. is_condition_set: at the same moment."""
         trips = [Trip(0, ordinal, [(balance, 100)])]
-        assert self.do(lambda: self.feed.mark(connection, producer, trips)) is None
+
+        def mark() -> list[object]:
+            marked = self.feed.mark(connection, producer, trips)
+            return [marked, self._condition(connection, is_set=True) if is_condition_set else None]
+
+        assert self.do(mark) == [None, None]
 
     def unmark(self, connection: str, producer: int = 1, ordinal: int = 1) -> None:
         assert self.do(lambda: self.feed.unmark(connection, producer, 0, ordinal)) is None
 
     def condition(self, connection: str, *, is_set: bool) -> None:
         """Reason 5, of which clients are not told."""
+        assert self.do(lambda: self._condition(connection, is_set=is_set)) is None
+
+    def _condition(self, connection: str, *, is_set: bool) -> object:
         made = ConditionSet if is_set else ConditionClear
-        assert self.do(lambda: self.feed.tell(connection, lambda at_ms: made(at_ms, 5, 1))) is None
+        return self.feed.tell(connection, lambda at_ms: made(at_ms, 5, 1))
 
     def reads(self, connection: str) -> str:
         return str(self.do(lambda: self.feed.view(connection))["reads"])

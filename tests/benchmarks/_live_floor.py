@@ -5,12 +5,12 @@ A job for spark-submit with the options of jobs/throttle.py; live_job.py runs it
 
 import argparse
 from functools import partial
-from threading import Event
 from typing import Any
 
 from _noop import NoOperator, no_operator_session
 
 from headgate.conf import load_conf
+from headgate.engines.stops import Stop
 from headgate.spark.input.sources import read_raw
 from headgate.spark.job import heed_signals
 from headgate.spark.operator import PACKED, apply_operator
@@ -31,7 +31,7 @@ def main() -> None:
     def sink(batch: Any, _batch_id: int) -> None:
         batch.toArrow()
 
-    stop = Event()
+    stop = Stop()
     heed_signals(stop)
     stream = packed.transform(apply_operator, NoOperator()).writeStream.foreachBatch(sink)
     interval = f"{settings.trigger.interval_ms} milliseconds"

@@ -240,7 +240,7 @@ def test_a_signal_ends_the_wait_for_a_lease_and_nothing_is_changed(
         enforce.await_text(f"elsewhere:1 had limits set here; waiting {SILENT_S} s")
         signalled_s = time.monotonic()
         assert enforce.stop() == 0
-        assert time.monotonic() - signalled_s < SILENT_S / 5
+        assert time.monotonic() - signalled_s < SILENT_S / 2
     assert tenant.rates() == tenant.operators
     assert [row["by"] for row in tenant.rows("enforced", "SELECT by FROM t")] == ["elsewhere:1"]
 

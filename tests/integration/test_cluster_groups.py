@@ -10,7 +10,9 @@ import pytest
 
 from cluster_processes import ENVIRONMENT, TIMEOUT_S, Tenant, offered
 from integration.runs import await_that
+from prometheus_text import scraped
 from pulsar_standalone import Pulsar
+from real_broker import free_ports
 
 
 @pytest.fixture
@@ -71,15 +73,19 @@ def test_a_shadow_records_what_would_be_pushed_and_who_would_have_been_held(tena
         limit: int = json.loads(tenant.rows("enforced", sql)[-1]["after"])["messages"]
         return limit
 
-    def looks() -> int:
-        return len(tenant.rows("broker_looks", "SELECT at_us FROM t"))
+    (port,) = free_ports(1)
 
-    with tenant.collect() as collect, offered(tenant, a_1=10, b_2=200), tenant.enforce("--shadow") as enforce:
+    def round_s() -> float:
+        """When the last one was decided on."""
+        return scraped(f"http://127.0.0.1:{port}/metrics")["headgate_enforce_last_round_timestamp_seconds"][()]
+
+    shadow = tenant.enforce("--shadow", "--metrics-port", str(port))
+    with tenant.collect() as collect, offered(tenant, a_1=10, b_2=200), shadow as enforce:
         collect.await_text("1 of 1 brokers")
         enforce.await_text(f"tenant {tenant.name} publish: would push ")
         await_that(lambda: pushed() == pytest.approx(90, abs=4), "the level", TIMEOUT_S)
-        reached = looks()  # those before its start say nothing of who is held
-        await_that(lambda: looks() > reached + 3, "looks of its own", TIMEOUT_S)
+        reached_s = round_s()
+        await_that(lambda: round_s() > reached_s, "a round of looks since its start", TIMEOUT_S)
         assert tenant.limits() == [None, None]
         assert enforce.stop() == 0
     assert f"tenant {tenant.name} publish: would have been held " in enforce.text

@@ -24,7 +24,7 @@ BROKER = BrokerSettings.of({"throttleProducerReceiptWaitTimeMillis": 500})
 """Five times the default: the clients of these tests share their process with the gate, and the machine with others."""
 IN_TIME = "headgate.broker.throttle.receipt.count{outcome=in_time}"
 FALLBACKS = "headgate.broker.throttle.fallback.count{cause=no_receipt}"
-QUICK = {"--port": 0, "--handshake-timeout-ms": 200, "--idle-timeout-ms": 400, "--write-buffer-bytes": 2048}
+QUICK = {"--port": 0, "--handshake-timeout-ms": 600, "--idle-timeout-ms": 1000, "--write-buffer-bytes": 2048}
 
 
 def gate_of(**settings: object) -> MachineGate:
@@ -86,8 +86,7 @@ def test_a_client_without_the_flag_is_never_told_and_is_not_read_until_it_is_rel
 def test_a_receipt_that_lies_in_the_socket_while_reads_are_off_is_in_time(gate: MachineGate) -> None:
     """Reads are off for longer than the wait; what other commands the client sent meanwhile is in its way, too."""
     with gate.client("c") as client:
-        gate.mark("c")
-        gate.condition("c", is_set=True)
+        gate.mark("c", is_condition_set=True)
         assert client.told().request_id == 1
         for _ in range(2000):
             client.send(pulsar_commands.pong())
@@ -190,7 +189,7 @@ def test_a_client_that_sends_byte_by_byte_has_no_more_time_than_others(quick_gat
             sent += 1
             good.round_trip()
 
-        assert time.monotonic() - started_s < 5
+        assert time.monotonic() - started_s < 30
         assert quick_gate.ended() == {"idle": 1}
 
 
@@ -319,8 +318,7 @@ def test_frames_and_pauses_of_reads_go_through_tls(certificate: tuple[Path, Path
         welcome = client.greet("c")
         assert isinstance(welcome, Command)
         gate.do(lambda: gate.feed.open("c", 1, "t"))
-        gate.mark("c")
-        gate.condition("c", is_set=True)
+        gate.mark("c", is_condition_set=True)
         client.answer(client.told().request_id)
         assert client.hears_nothing_for(1.5 * WAIT_S)
         assert gate.phase("c") == "W"

@@ -151,9 +151,9 @@ def test_a_limiter_that_does_not_read_fills_no_memory() -> None:
         number = deaf.writer.get_extra_info("sockname")[1]
         assert port.feed.asked < 10_000
         assert len(port.said) == 1
-        assert f"127.0.0.1 port {number}: it read nothing for 0.5 s" in port.said[0]
+        assert f"127.0.0.1 port {number}: it read nothing for 1 s" in port.said[0]
 
-    run(ControlLimits(unread_ms=500), play)
+    run(ControlLimits(unread_ms=1000), play)
 
 
 async def unread(port: Running) -> tuple[Limiter, Control]:
@@ -179,7 +179,7 @@ def test_a_limiter_that_ends_its_lines_and_does_not_read_loses_its_place() -> No
             await asyncio.sleep(0)
         assert port.ended("does not read") == 1
 
-    run(ControlLimits(unread_ms=500), play)
+    run(ControlLimits(unread_ms=1000), play)
 
 
 def test_a_limiter_that_ends_its_lines_and_reads_then_has_all_answers() -> None:

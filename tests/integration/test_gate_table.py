@@ -263,6 +263,20 @@ def test_a_table_of_its_own_receipts_has_few_files_and_another_is_left_alone(
     assert files[0] <= 5 < 12 == files[1]
 
 
+def test_a_commit_that_is_told_to_have_failed_is_not_written_again(tmp_path: Path) -> None:
+    """Each tenth writes a checkpoint behind it, which a full disk or a store may refuse."""
+    location, said = tmp_path / "inputs", list[str]()
+    log = ReceiptLog(str(location), said.append)
+    in_its_way = location / "_delta_log" / f"{9:020d}.checkpoint.parquet"
+    (in_its_way / "x").mkdir(parents=True)
+    for request_id in range(10):
+        log.add("c", request_id, 1000)
+        log.flush()
+    rows = query("SELECT request_id FROM t ORDER BY request_id", {"t": DeltaTable(location)})
+    assert list(range(10)) == rows["request_id"].to_pylist()
+    assert ["receipts cannot be written", "receipts can be written again"] == [line.partition(":")[0] for line in said]
+
+
 def test_receipts_are_written_where_the_table_cannot_be_tidied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

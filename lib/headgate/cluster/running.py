@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 
 from headgate.cluster.brokers import Cluster
 from headgate.cluster.limits import Limits
@@ -17,7 +16,7 @@ from headgate.cluster.pulsar_brokers import PulsarBrokers
 from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.conf.cluster import KAFKA, ClusterConf
 from headgate.core.clusters.demand import SECOND_US
-from headgate.engines.stops import handled
+from headgate.engines.stops import Stop, handled
 from headgate.stores import Patience
 
 ENFORCER_PATIENCE = Patience(6, 10)
@@ -94,8 +93,8 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def stopped_by_signals() -> Iterator[Event]:
+def stopped_by_signals() -> Iterator[Stop]:
     """An event that SIGTERM, Ctrl-C and a terminal that closes set while the block runs; the latter not with nohup."""
-    stop = Event()
+    stop = Stop()
     with handled(lambda *_: stop.set()):
         yield stop

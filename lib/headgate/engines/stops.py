@@ -5,12 +5,42 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from threading import Event
 from types import FrameType
 
 WRONG = 2
 """Exit status for options, conf or input with which nothing can be done, also where no row can be used."""
 STOPPED = 3
 """Exit status of a run that a signal ended before its work was done."""
+
+
+class Stop(Event):
+    """An event that a handler of signals may set, and that is never cleared.
+
+    Event.set and Event.wait share a lock. If a signal comes while the main thread holds it, the handler would wait for
+    the thread that it interrupts, for ever. Of SimpleQueue `put` may come in between whatever is being done.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_set = False
+        self._calls: SimpleQueue[None] = SimpleQueue()
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        self._calls.put(None)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it is set, at once or within so many seconds."""
+        if not self._is_set:
+            with suppress(Empty):
+                self._calls.get(timeout=None if timeout is None else max(timeout, 0))
+                self._calls.put(None)  # for others that wait
+        return self._is_set
 
 
 class Stopped(BaseException):

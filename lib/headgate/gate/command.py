@@ -131,12 +131,14 @@ def _in_range(option: str, value: int, low: int, high: int) -> None:
 @contextmanager
 def _stop_asked() -> Iterator[asyncio.Event]:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)  # so that each signal wakes the loop, whenever it comes
+    before = signal.getsignal(signal.SIGTERM)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)  # with one of its own, asyncio wakes the loop for every signal
     try:
         with handled(lambda *_: loop.call_soon_threadsafe(stop.set)):
             yield stop
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, before)
 
 
 def _line(say: Say) -> Say:

@@ -1,16 +1,17 @@
 """Receipts as rows of the protocol job's input, so that its machines hear of them."""
 
 import threading
+import uuid
 from collections.abc import Callable
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS
 from headgate.store_errors import said
-from headgate.tables.delta import FOLLOWED_LOG_MINUTES
+from headgate.tables.delta import FOLLOWED_LOG_MINUTES, has_transaction
 from headgate.tables.query import Followed, after_commit, short_log
 from headgate.tables.upkeep import is_due, keep_up, tidying
 
@@ -23,9 +24,10 @@ _WRITTEN = ("event_id", "kind", "at_ms", "connection", "request_id")
 class ReceiptLog:
     """Receipts are appended to a Delta table in the order in which they were read, each once.
 
-    While the table cannot be written up to MOST_WAITING wait in memory; after that the oldest go, for which a broker
-    that waits turns reads off: that is what its deadline is for. A table that is not there is created, and kept up as
-    those of jobs are: a job that follows it may stand still for as long as one that follows `marks`.
+    While the table cannot be written up to MOST_WAITING wait in memory besides those of the commit that failed; after
+    that the oldest go, for which a broker that waits turns reads off: that is what its deadline is for. A table that is
+    not there is created, and kept up as those of jobs are: a job that follows it may stand still for as long as one
+    that follows `marks`.
 
     Arguments: `say`, hears when it cannot be written and when it can again.
     Raises TableError if no table can be there.
@@ -36,6 +38,8 @@ class ReceiptLog:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._waiting: list[tuple[str, int, int]] = []
+        self._taken: list[tuple[str, int, int]] = []
+        self._application, self._commits = f"headgate-receipts-{uuid.uuid4().hex}", 0
         self._is_failing = False
         self.dropped = 0
         try:
@@ -61,14 +65,22 @@ class ReceiptLog:
                 self.dropped += too_many
 
     def flush(self) -> None:
-        """Append what waits, in one commit. What cannot be written waits on."""
+        """Append what waits: first the commit that failed, if one has, then the rest in one. What cannot be written
+        waits on.
+        """
         with self._writing:
-            self._append_waiting()
+            has_failed = bool(self._taken)
+            self._append_taken()
+            if has_failed and not self._taken:
+                self._append_taken()
 
-    def _append_waiting(self) -> None:
-        with self._lock:
-            taken, self._waiting = self._waiting, []
-        if not taken:
+    def _append_taken(self) -> None:
+        """A commit that failed may be in the table all the same, so its rows keep its number."""
+        if not self._taken:
+            with self._lock:
+                self._taken, self._waiting = self._waiting, []
+            self._commits += 1
+        if not self._taken:
             return
         rows = [
             {
@@ -78,29 +90,30 @@ class ReceiptLog:
                 "connection": connection,
                 "request_id": request_id,
             }
-            for place, (connection, request_id, read_ms) in enumerate(taken)
+            for place, (connection, request_id, read_ms) in enumerate(self._taken)
         ]
         try:
             table = self._table.refresh()
-            write_deltalake(
-                table,
-                pa.Table.from_pylist(rows, INPUTS).select(self._columns),
-                mode="append",
-                schema_mode="merge",
-                commit_properties=CommitProperties(max_commit_retries=RETRIES),
-                post_commithook_properties=after_commit(table),
-            )
+            if not has_transaction(table, self._application, self._commits):
+                once = [Transaction(self._application, self._commits)]
+                write_deltalake(
+                    table,
+                    pa.Table.from_pylist(rows, INPUTS).select(self._columns),
+                    mode="append",
+                    schema_mode="merge",
+                    commit_properties=CommitProperties(app_transactions=once, max_commit_retries=RETRIES),
+                    post_commithook_properties=after_commit(table),
+                )
         except (DeltaError, OSError) as error:
-            with self._lock:
-                self._waiting = taken + self._waiting
             self._tell(f"receipts cannot be written: {said(error)}; trying again", is_failing=True)
         else:
+            self._taken = []
             self._tell("receipts can be written again", is_failing=False)
 
     def keep_up(self) -> None:
         """Join small files of a table of its own, and delete replaced ones, if it is time. No receipt waits for it."""
         version = self._table.table.version()
-        if self._is_own and is_due(version, self._kept_up):
+        if self._is_own and is_due(version, self._kept_up):  # else the table need not be opened
             with tidying(self._location):
                 keep_up(DeltaTable(self._location), self._kept_up, in_order=True)
             self._kept_up = version

@@ -245,13 +245,23 @@ def _check_no_pattern(checkpoint: str) -> None:
         )
 
 
+class _LogFile(NamedTuple):
+    """A file of a source's log. entries: the newest NAMES_LEFT. older: how many there are before them."""
+
+    name: str
+    version: bytes
+    older: int
+    entries: list[bytes]
+
+
 class _Planned(NamedTuple):
     """What Spark's source has in its log. done: the last version that a committed batch has read. last: the last that
-    is in the log. open: the last versions of files after `done`, in their order.
+    is in the log. open: the last versions of files after `done`, in their order. compact: its newest file that has all
+    that is in those before it, if there is one.
     """
 
     log: Folder
-    place: str
+    compact: _LogFile | None
     done: int
     last: int
     open: list[int]
@@ -269,33 +279,55 @@ def _planned(checkpoint: Folder, name: str) -> _Planned | None:
             done = [version for batch, version in of_feed if batch <= committed]
             left = {version for batch, version in of_feed if batch > committed}
             last = max(version for _, version in of_feed)
-            return _Planned(sources.folder(source), f"sources/{source}", max(done, default=-1), last, sorted(left))
+            log = sources.folder(source)
+            compact = _newest_compact(log, f"sources/{source}")
+            return _Planned(log, compact, max(done, default=-1), last, sorted(left))
     return None
+
+
+def _newest_compact(log: Folder, place: str) -> _LogFile | None:
+    """Of a log of files. Raises OSError where it is damaged."""
+    compact = [name.removesuffix(COMPACT) for name in log.names() if name.endswith(COMPACT)]
+    newest = max((int(name) for name in compact if name.isdecimal()), default=None)  # others are hidden
+    if newest is None:
+        return None
+    file = _log_file(log, place, f"{newest}{COMPACT}")
+    if len(_parsed(file, place)) < len(file.entries):
+        raise _damaged(f"{place}/{file.name}")
+    return file
 
 
 def _shorten_log(planned: _Planned) -> None:
     """Leave the newest NAMES_LEFT in the newest compact file, of which Spark writes ever larger ones."""
-    compact = [name.removesuffix(COMPACT) for name in planned.log.names() if name.endswith(COMPACT)]
-    newest = max((int(name) for name in compact if name.isdecimal()), default=None)  # others are hidden
-    if newest is None:
-        return
-    name = f"{newest}{COMPACT}"
-    version, older, entries = _log_file(planned.log, planned.place, name)
-    if older.count(b"\n") > NAMES_LEFT:
-        planned.log.remove(f".{name}.crc")  # Hadoop's checksum, on disks
-        planned.log.write(name, b"\n".join([version, *entries]))
+    compact = planned.compact
+    if compact is not None and compact.older > NAMES_LEFT:
+        planned.log.remove(f".{compact.name}.crc")  # Hadoop's checksum, on disks
+        planned.log.write(compact.name, b"\n".join([compact.version, *compact.entries]))
 
 
-def _log_file(log: Folder, place: str, name: str) -> tuple[bytes, bytes, list[bytes]]:
-    """Of a file of a source's log the version, the newest NAMES_LEFT entries, and in the middle those before them.
-
-    place: of the log in the checkpoint. Raises OSError where it is gone or damaged.
-    """
+def _log_file(log: Folder, place: str, name: str) -> _LogFile:
+    """place: of the log in the checkpoint. Raises OSError where the file is gone or damaged."""
     before, *entries = _content(log, place, name).rstrip(b"\n").rsplit(b"\n", NAMES_LEFT)
     version, _, older = before.partition(b"\n")
     if not version.lstrip(b"\0").startswith(b"v"):  # Kafka's log begins with a zero
         raise _damaged(f"{place}/{name}")
-    return version, older, entries
+    return _LogFile(name, version, older.count(b"\n") + bool(older), entries)
+
+
+def _parsed(file: _LogFile, place: str) -> list[dict[str, Any]]:
+    """The entries of a file. Logs of other sources than files have none. Raises OSError where one is damaged."""
+    entries = []
+    for line in file.entries:
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            raise _damaged(f"{place}/{file.name}") from error
+        if not (isinstance(entry, dict) and isinstance(entry.get("path"), str)):
+            return []  # offsets of a Kafka topic, which may have this name
+        if not isinstance(entry.get("batchId"), int):
+            raise _damaged(f"{place}/{file.name}")
+        entries.append(entry)
+    return entries
 
 
 def _committed_offset(checkpoint: Folder, source: int) -> int:
@@ -307,9 +339,9 @@ def _committed_offset(checkpoint: Folder, source: int) -> int:
     try:
         line = content.decode().splitlines()[2 + source]  # behind a version and a conf
         offset = json.loads(line) if line != "-" else {}
-    except (ValueError, IndexError) as error:
+        return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
+    except (ValueError, TypeError, IndexError) as error:
         raise _damaged(f"offsets/{batch}") from error
-    return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
 
 
 def _content(folder: Folder, place: str, name: str) -> bytes:
@@ -328,21 +360,8 @@ def _newest_entries(source: Folder, place: str, committed: int) -> list[dict[str
     """Of a source's log: the newest from the last committed one on. Logs of other sources than files are none."""
     logs = {int(log.partition(".")[0]): log for log in source.names() if log.partition(".")[0].isdecimal()}
     first = max((number for number in logs if number <= committed), default=-1)
-    entries: list[dict[str, Any]] = []
-    for number in sorted(number for number in logs if number >= first):
-        for line in _log_file(source, place, logs[number])[-1]:
-            try:
-                entry = json.loads(line)
-            except ValueError as error:
-                raise _damaged(f"{place}/{logs[number]}") from error
-            if not (
-                isinstance(entry, dict) and isinstance(entry.get("path"), str)
-            ):  # else offsets of a Kafka topic, which may have this name
-                return []
-            if not isinstance(entry.get("batchId"), int):
-                raise _damaged(f"{place}/{logs[number]}")
-            entries.append(entry)
-    return entries
+    files = [_log_file(source, place, logs[number]) for number in sorted(logs) if number >= first]
+    return [entry for file in files for entry in _parsed(file, place)]
 
 
 def _is_of_feed(entry: dict[str, Any], name: str) -> bool:

@@ -6,11 +6,10 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from threading import Event
 
 from headgate.engines.stops import STOPPED as STOPPED  # noqa: PLC0414
 from headgate.engines.stops import WRONG as WRONG  # noqa: PLC0414
-from headgate.engines.stops import Stopped, broken_off_by_signals
+from headgate.engines.stops import Stop, Stopped, broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words, is_refused
 from headgate.store_errors import is_transient, transient_line
@@ -18,15 +17,15 @@ from headgate.store_errors import is_transient, transient_line
 FAILED = 1
 
 
-def stop_asked() -> Event:
+def stop_asked() -> Stop:
     """Set by SIGTERM and Ctrl-C. Whoever started the job finds its process in HEADGATE_PID_FILE."""
-    stop = Event()
+    stop = Stop()
     heed_signals(stop)
     _note_process()
     return stop
 
 
-def heed_signals(stop: Event) -> None:
+def heed_signals(stop: Stop) -> None:
     """Once more after Spark has started, which puts its own handler for Ctrl-C in place."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -155,7 +155,7 @@ class Tables:
         transactions = [] if transaction is None else [Transaction(*transaction)]
         for attempt in range(1, _ATTEMPTS + 1):
             table = self._current(name)
-            if transaction is not None and _has(table, *transaction):
+            if transaction is not None and has_transaction(table, *transaction):
                 return False
             try:
                 self._commit(name, table, rows, CommitProperties(app_transactions=transactions, max_commit_retries=50))
@@ -220,7 +220,7 @@ class Tables:
         return self._tables[name].refresh()
 
 
-def _has(table: DeltaTable, application: str, version: int) -> bool:
+def has_transaction(table: DeltaTable, application: str, version: int) -> bool:
     """Whether that transaction, or a later one of its application, is in the table as it was read last."""
     done = table.transaction_version(application)
     return done is not None and done >= version

@@ -70,7 +70,7 @@ def tidying(uri: str) -> Iterator[None]:
 
 
 def is_due(version: int, before: int) -> bool:
-    """Whether a table of this version is to be kept up, which was of version `before` when it last was, or could be."""
+    """Whether it is time to keep up a table of this version. before: the version at which that was looked at last."""
     return version // COMPACTED_EVERY != before // COMPACTED_EVERY
 
 
@@ -78,10 +78,11 @@ def keep_up(table: DeltaTable, before: int, kept: Kept | None = None, *, in_orde
     """After a commit on version `before`, every COMPACTED_EVERY commits: delete rows that are too old, join small
     files, and delete replaced ones.
 
-    No other row changes, and streams that skip commits with changes hear of nothing. If somebody else writes just then,
-    nothing is deleted; nor joined, but in_order: for a table without partitions whose rows are read in the order in
-    which they came. There the newest files are joined, so that none has rows of the time of another; else those of any
-    age, in any order. Raises what a query does.
+    No other row changes, and streams that skip commits with changes hear of nothing. Where somebody else writes just
+    then, nothing is deleted, and nothing is joined. Raises what a query does.
+
+    in_order: of a table without partitions only the newest files are joined, so that its rows stay in the order in
+    which they came; others may append meanwhile.
     """
     version = table.version()
     if not is_due(version, before):
@@ -92,17 +93,21 @@ def keep_up(table: DeltaTable, before: int, kept: Kept | None = None, *, in_orde
             if deleted.rows or deleted.files:
                 DELETED.add(_name(table), deleted)
     with suppress(CommitFailedError):
-        (_join_newest if in_order else _join)(table)
+        if in_order:
+            _join_newest(table)
+        else:
+            _join(table)
     if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
         table.vacuum(dry_run=False, full=True)
 
 
 def _join(table: DeltaTable) -> None:
-    """Of two compactions of the same files delta-rs refuses none."""
+    """Join small files of any age, in any order, unless somebody else commits just then."""
     table.optimize.compact(
         target_size=COMPACTED_BYTES,
         max_concurrent_tasks=1,
-        commit_properties=CommitProperties(max_commit_retries=0),  # else rows could be there twice
+        # Of two compactions of the same files delta-rs would refuse none, and rows would be there twice.
+        commit_properties=CommitProperties(max_commit_retries=0),
         post_commithook_properties=after_commit(table),
     )
 

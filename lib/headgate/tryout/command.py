@@ -4,9 +4,8 @@ import argparse
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
-from threading import Event
 
-from headgate.engines.stops import handled
+from headgate.engines.stops import Stop, handled
 from headgate.errors import ConfError, InputError, Mistakes
 from headgate.folders import copied
 from headgate.places import check_new, check_there
@@ -70,7 +69,7 @@ def _run(
         return recommend_limits(source, folders[0], options.recommend, bound_of(options), found)
     from headgate.tryout.session import Session, ended_by_signals  # noqa: PLC0415  numba, pyarrow: half a second
 
-    stop = Event()
+    stop = Stop()
     with Session(source, folders, options.output, options.traffic, stop) as session:
         if not isinstance(found.confs, ConfError):
             session.load_rules(found.confs)  # compiling is broken off by Ctrl-C, a run ends with its batch

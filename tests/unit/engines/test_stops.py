@@ -4,10 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from threading import Thread
 
 import pytest
 
-from headgate.engines.stops import STOPPED, broken_off_by_signals, handled
+from headgate.engines.stops import STOPPED, Stop, broken_off_by_signals, handled
 
 WORK = """
 import signal
@@ -30,11 +31,44 @@ sys.exit(broken_off_by_signals("replay", work))
 """
 
 
+SIGNALS_AMID_A_WAIT = """
+import random
+import signal
+
+from headgate.engines.stops import Stop
+
+for _ in range(300):
+    stop = Stop()
+    signal.signal(signal.SIGALRM, lambda *_: stop.set())
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 1e-3))
+    while not stop.wait(0):
+        pass
+"""
+
+
 @pytest.fixture(autouse=True)
-def _as_before():
+def _as_before(monkeypatch):
+    """And what is printed is not lost: it would be dropped where tests run on a terminal."""
+    monkeypatch.setattr("os.isatty", lambda _: False)
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_that_comes_amid_a_wait_for_it_does_not_hang():
+    assert subprocess.run([sys.executable, "-c", SIGNALS_AMID_A_WAIT], timeout=60, check=False).returncode == 0
+
+
+def test_all_that_wait_for_a_stop_hear_of_it():
+    stop, heard = Stop(), []
+    waiting = [Thread(target=lambda: heard.append(stop.wait(60))) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    assert not stop.wait(-1)
+    stop.set()
+    for thread in waiting:
+        thread.join()
+    assert [True, True, True, True] == [*heard, stop.wait()]
 
 
 def test_what_is_printed_to_a_terminal_that_has_closed_is_dropped():

@@ -7,7 +7,9 @@ import signal
 from headgate.gate.command import _stop_asked
 
 
-def test_a_signal_wakes_a_gate_that_has_nothing_to_do_and_is_handled_as_before_after_it():
+def test_any_signal_wakes_the_loop_of_a_gate_and_is_handled_as_before_after_it(monkeypatch):
+    monkeypatch.setattr("os.isatty", lambda _: False)  # else what tests print is dropped from here on
+
     async def asked(number):
         with _stop_asked() as stop:
             waked_by = signal.set_wakeup_fd(-1)
@@ -16,10 +18,14 @@ def test_a_signal_wakes_a_gate_that_has_nothing_to_do_and_is_handled_as_before_a
             os.kill(os.getpid(), number)
             await asyncio.wait_for(stop.wait(), 60)
 
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    def own(*_):
+        pass
+
+    before = {number: signal.signal(number, own) for number in (signal.SIGHUP, signal.SIGTERM)}
     try:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.run(asked(number))
-        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is own
     finally:
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

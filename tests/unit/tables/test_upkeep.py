@@ -100,3 +100,7 @@ def test_it_is_done_now_and_then(table, monkeypatch):
     append(table, 1)
     keep_up(DeltaTable(table), 1, in_order=True)
     assert [[0], [1]] == files_of(table)
+    for number in range(2, 10):
+        append(table, number)
+    keep_up(DeltaTable(table), 1, in_order=True)
+    assert [list(range(10))] == files_of(table)

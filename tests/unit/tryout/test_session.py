@@ -203,6 +203,7 @@ def test_the_first_signal_ends_a_run_after_its_batch_and_the_second_at_once(caps
 def test_a_terminal_that_closes_ends_a_run_after_its_batch_however_often_it_is_said(first, request, monkeypatch):
     stop, before = threading.Event(), signal.signal(signal.SIGHUP, signal.SIG_DFL)
     request.addfinalizer(lambda: signal.signal(signal.SIGHUP, before))
+    monkeypatch.setattr("os.isatty", lambda _: False)  # else what tests print is dropped from here on
     monkeypatch.setattr("sys.stderr.write", lambda _: os.close(-1))  # an OSError, as of a pipe whose reader has ended
     with ended_by_signals(stop):
         signal.raise_signal(first)

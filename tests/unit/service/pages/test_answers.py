@@ -126,7 +126,7 @@ def test_a_store_that_is_away_is_said_at_once_to_all_who_ask():
         answers = list(viewers.map(lambda view: pages.answer(view, {}, JSON), [NOW, TOPICS, CLUSTERS] * 4))
     assert {answer.status for answer in answers} == {503}
     assert "the folder s3a://bucket/out/brokers cannot be read" in json.loads(answers[0].body)["reason"]
-    assert time.monotonic() - began_s < 10
+    assert time.monotonic() - began_s < 60
 
 
 @pytest.mark.usefixtures("no_store")
