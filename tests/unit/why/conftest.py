@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headgate.cli import main
-from unit.local_runs import SECOND_US, START_US, write_conf, write_trace
+from unit.local_runs import SECOND_US, SHARED, START_US, write_conf, write_trace
 
 FLOOD, SMALL, OWN, FREE = (f"persistent://{name}/ns/t" for name in ("flood", "small", "own", "free"))
 GROUPS = {
@@ -39,9 +39,9 @@ def every(per_s, topic, broker="b1", first_s=0, end_s=20, messages=1):
 def run(tmp_path_factory):
     """Try rows under a conf: the output."""
 
-    def tried(rows, groups=GROUPS, policies=POLICIES, traffic="offered", **broker):
+    def tried(rows, groups=GROUPS, policies=POLICIES, traffic="offered", text=SHARED, **broker):
         folder = tmp_path_factory.mktemp("why")
-        conf = write_conf(folder / "conf", groups=groups, **broker)
+        conf = write_conf(folder / "conf", text, groups, **broker)
         (conf / "policies.json").write_text(json.dumps(policies))
         rows = sorted(rows, key=lambda row: (row["event_time"], row["topic"]))
         rows = [row | {"seq": place} for place, row in enumerate(rows)]

@@ -18,7 +18,7 @@ from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
 from headgate.why.tables import OutputTables
 from headgate.why.topics import why as why_of
-from unit.local_runs import SECOND_US, START_US
+from unit.local_runs import SECOND_US, SHARED, START_US
 from unit.why.conftest import FLOOD, FREE, GROUPS, OWN, POLICIES, SMALL, every
 
 START_S = START_US // SECOND_US
@@ -312,7 +312,8 @@ def test_a_limiter_unmarks_before_it_marks_at_one_instant(tmp_path, actions):
 
 
 def test_a_backlog_that_is_held_for_longer_than_is_looked_back_is_held(run, capsys):
-    output = run([*every(1, OWN, end_s=1200, messages=200), *every(1, FREE, end_s=1200)])
+    few_batches = f"[trigger]\ninterval_ms = 20000\n{SHARED}"
+    output = run([*every(1, OWN, end_s=1200, messages=200), *every(1, FREE, end_s=1200)], text=few_batches)
     at_s = START_S + 1190  # released and marked anew at one instant all the time
     found = why(output, OWN, at_s=at_s)
     assert (True, 60) == (found.is_held_at, found.held_s)
