@@ -137,8 +137,8 @@ def input_format(options: argparse.Namespace, configured: str, *, recorded: bool
     """The format of --input: as --format says, else as the names of its files say, else as `configured`.
 
     configured: by headgate.toml. Of a Kafka topic, and of a path that is not on this machine, no names are asked.
-    recorded: what is there now is all there is. Raises InputError for an input that is not there or, if recorded, of
-    which every row would be a dead letter.
+    recorded: what is there now is all there is. Raises InputError for an input that is not there or, if recorded,
+    cannot be read as this format (check_headers).
     """
     path: str = options.input
     is_here = configured != "kafka" and "://" not in path

@@ -274,7 +274,31 @@ def test_a_commit_that_is_told_to_have_failed_is_not_written_again(tmp_path: Pat
         log.flush()
     rows = query("SELECT request_id FROM t ORDER BY request_id", {"t": DeltaTable(location)})
     assert list(range(10)) == rows["request_id"].to_pylist()
-    assert ["receipts cannot be written", "receipts can be written again"] == [line.partition(":")[0] for line in said]
+    assert ["a commit of receipts failed", "receipts are written again"] == [line.partition(":")[0] for line in said]
+
+
+def test_receipts_that_cannot_be_written_are_written_later_each_once(tmp_path: Path) -> None:
+    location, away, said = tmp_path / "inputs", tmp_path / "away", list[str]()
+    log = ReceiptLog(str(location), said.append)
+    for request_id in range(6):
+        if request_id == 2:
+            location.rename(away)
+        if request_id == 5:
+            away.rename(location)
+        log.add("c", request_id, 1000)
+        log.flush()
+    rows = query("SELECT request_id FROM t ORDER BY request_id", {"t": DeltaTable(location)})
+    assert list(range(6)) == rows["request_id"].to_pylist()
+    assert ["a commit of receipts failed", "receipts are written again"] == [line.partition(":")[0] for line in said]
+
+
+def test_gates_that_write_to_one_table_are_told_apart(tmp_path: Path) -> None:
+    logs = [ReceiptLog(str(tmp_path / "inputs"), print) for _ in range(2)]
+    for request_id in range(4):
+        logs[request_id % 2].add("c", request_id, 1000)
+        logs[request_id % 2].flush()
+    rows = query("SELECT request_id FROM t ORDER BY request_id", {"t": DeltaTable(tmp_path / "inputs")})
+    assert list(range(4)) == rows["request_id"].to_pylist()
 
 
 def test_receipts_are_written_where_the_table_cannot_be_tidied(

@@ -28,7 +28,7 @@ def check_memory(size: int, format_: str, job: str, place: str) -> None:
 def here(place: str, format_: str, job: str) -> Iterator[str]:
     """The path of an input on this machine while the block runs: of a copy, where it is on a store.
 
-    Raises InputError for an input that is too large (check_memory), or of which every row would be a dead letter.
+    Raises InputError for an input that is too large (check_memory), or cannot be read as this format (check_headers).
     """
 
     def check(size: int) -> None:

@@ -1,4 +1,6 @@
-"""Work whose results are of no use in part: Ctrl-C, SIGTERM and a terminal that closes break it off at once."""
+"""Ctrl-C, SIGTERM and a terminal that closes: work whose results are of no use in part is broken off at once, other
+work is told to end.
+"""
 
 import os
 import signal
@@ -16,7 +18,7 @@ STOPPED = 3
 
 
 class Stop(Event):
-    """An event that a handler of signals may set, and that is never cleared.
+    """An event that a handler of signals may set. It cannot be cleared.
 
     Event.set and Event.wait share a lock. If a signal comes while the main thread holds it, the handler would wait for
     the thread that it interrupts, for ever. Of SimpleQueue `put` may come in between whatever is being done.

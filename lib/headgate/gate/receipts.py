@@ -69,19 +69,16 @@ class ReceiptLog:
         waits on.
         """
         with self._writing:
-            has_failed = bool(self._taken)
-            self._append_taken()
-            if has_failed and not self._taken:
-                self._append_taken()
-
-    def _append_taken(self) -> None:
-        """A commit that failed may be in the table all the same, so its rows keep its number."""
-        if not self._taken:
+            if self._taken and not self._is_appended():
+                return
             with self._lock:
                 self._taken, self._waiting = self._waiting, []
-            self._commits += 1
-        if not self._taken:
-            return
+            if self._taken:
+                self._commits += 1
+                self._is_appended()
+
+    def _is_appended(self) -> bool:
+        """Append what is taken. A commit that failed may be in the table all the same, so it keeps its number."""
         rows = [
             {
                 "event_id": f"receipt {read_ms:020} {place:06}",
@@ -105,15 +102,16 @@ class ReceiptLog:
                     post_commithook_properties=after_commit(table),
                 )
         except (DeltaError, OSError) as error:
-            self._tell(f"receipts cannot be written: {said(error)}; trying again", is_failing=True)
-        else:
-            self._taken = []
-            self._tell("receipts can be written again", is_failing=False)
+            self._tell(f"a commit of receipts failed: {said(error)}; trying again", is_failing=True)
+            return False
+        self._taken = []
+        self._tell("receipts are written again", is_failing=False)
+        return True
 
     def keep_up(self) -> None:
         """Join small files of a table of its own, and delete replaced ones, if it is time. No receipt waits for it."""
         version = self._table.table.version()
-        if self._is_own and is_due(version, self._kept_up):  # else the table need not be opened
+        if self._is_own and is_due(version, self._kept_up):  # keep_up asks again, of a table that has to be opened
             with tidying(self._location):
                 keep_up(DeltaTable(self._location), self._kept_up, in_order=True)
             self._kept_up = version

@@ -28,8 +28,8 @@ def check_headers(path: str, format_: str, option: str, place: str | None = None
         return
     if format_ != "delta" and is_delta(path):
         raise InputError(
-            f"{option}: {place or path} is a Delta table, and rows that were deleted from it are in its files, too; "
-            f"got --format {format_}; give --format delta"
+            f"{option}: {place or path} is a Delta table, which would be read as {format_}, with rows that were "
+            "deleted from it; give --format delta"
         )
     if format_ not in {"csv", "parquet"}:
         return

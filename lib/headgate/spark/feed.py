@@ -272,29 +272,17 @@ def _planned(checkpoint: Folder, name: str) -> _Planned | None:
     sources = checkpoint.folder("sources")
     for source in sources.names():
         committed = _committed_offset(checkpoint, int(source))
-        newest = _newest_entries(sources.folder(source), f"sources/{source}", committed)
-        entries = [entry for entry in newest if _is_of_feed(entry, name)]
+        log = sources.folder(source)
+        files = _newest_files(log, f"sources/{source}", committed)
+        entries = [entry for entry in _entries(files, f"sources/{source}") if _is_of_feed(entry, name)]
         if entries:
             of_feed = [(entry["batchId"], _version(_path(entry).name)) for entry in entries]
             done = [version for batch, version in of_feed if batch <= committed]
             left = {version for batch, version in of_feed if batch > committed}
             last = max(version for _, version in of_feed)
-            log = sources.folder(source)
-            compact = _newest_compact(log, f"sources/{source}")
+            compact = next((file for file in reversed(files) if file.name.endswith(COMPACT)), None)
             return _Planned(log, compact, max(done, default=-1), last, sorted(left))
     return None
-
-
-def _newest_compact(log: Folder, place: str) -> _LogFile | None:
-    """Of a log of files. Raises OSError where it is damaged."""
-    compact = [name.removesuffix(COMPACT) for name in log.names() if name.endswith(COMPACT)]
-    newest = max((int(name) for name in compact if name.isdecimal()), default=None)  # others are hidden
-    if newest is None:
-        return None
-    file = _log_file(log, place, f"{newest}{COMPACT}")
-    if len(_parsed(file, place)) < len(file.entries):
-        raise _damaged(f"{place}/{file.name}")
-    return file
 
 
 def _shorten_log(planned: _Planned) -> None:
@@ -312,22 +300,6 @@ def _log_file(log: Folder, place: str, name: str) -> _LogFile:
     if not version.lstrip(b"\0").startswith(b"v"):  # Kafka's log begins with a zero
         raise _damaged(f"{place}/{name}")
     return _LogFile(name, version, older.count(b"\n") + bool(older), entries)
-
-
-def _parsed(file: _LogFile, place: str) -> list[dict[str, Any]]:
-    """The entries of a file. Logs of other sources than files have none. Raises OSError where one is damaged."""
-    entries = []
-    for line in file.entries:
-        try:
-            entry = json.loads(line)
-        except ValueError as error:
-            raise _damaged(f"{place}/{file.name}") from error
-        if not (isinstance(entry, dict) and isinstance(entry.get("path"), str)):
-            return []  # offsets of a Kafka topic, which may have this name
-        if not isinstance(entry.get("batchId"), int):
-            raise _damaged(f"{place}/{file.name}")
-        entries.append(entry)
-    return entries
 
 
 def _committed_offset(checkpoint: Folder, source: int) -> int:
@@ -356,12 +328,35 @@ def _damaged(name: str) -> OSError:
     return OSError(f"its file {name} is damaged")
 
 
-def _newest_entries(source: Folder, place: str, committed: int) -> list[dict[str, Any]]:
-    """Of a source's log: the newest from the last committed one on. Logs of other sources than files are none."""
-    logs = {int(log.partition(".")[0]): log for log in source.names() if log.partition(".")[0].isdecimal()}
-    first = max((number for number in logs if number <= committed), default=-1)
-    files = [_log_file(source, place, logs[number]) for number in sorted(logs) if number >= first]
-    return [entry for file in files for entry in _parsed(file, place)]
+def _newest_files(log: Folder, place: str, committed: int) -> list[_LogFile]:
+    """Of a source's log, as far as a start needs it: from the newest compact file on that has what is committed."""
+    names = {int(name.partition(".")[0]): name for name in log.names() if name.partition(".")[0].isdecimal()}
+    compact = (number for number, name in names.items() if name.endswith(COMPACT) and number <= committed)
+    first = max(compact, default=-1)
+    return [_log_file(log, place, names[number]) for number in sorted(names) if number >= first]
+
+
+def _entries(files: Iterable[_LogFile], place: str) -> list[dict[str, Any]]:
+    """Those of a log; other sources than files have none. Raises OSError where one of its files is damaged."""
+    found: list[tuple[str, Any]] = []
+    for file in files:
+        try:
+            entries = [json.loads(line) for line in file.entries]
+        except ValueError as error:
+            raise _damaged(f"{place}/{file.name}") from error
+        if not entries:
+            raise _damaged(f"{place}/{file.name}")
+        found += [(file.name, entry) for entry in entries]
+    if not any(_is_of_files(entry) for _, entry in found):  # offsets of a Kafka topic, which may have this name
+        return []
+    for name, entry in found:
+        if not (_is_of_files(entry) and isinstance(entry.get("batchId"), int)):
+            raise _damaged(f"{place}/{name}")
+    return [entry for _, entry in found]
+
+
+def _is_of_files(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("path"), str)
 
 
 def _is_of_feed(entry: dict[str, Any], name: str) -> bool:

@@ -117,8 +117,8 @@ def _source(options: argparse.Namespace, place: str | None) -> Source | None:
         )
     if format_ == "delta":
         check_delta(options.path, "PATH", given)
-    check_patience(options.path, format_, given)
     check_headers(options.path, format_, "PATH", given)
+    check_patience(options.path, format_, given)
     return Source(options.path, format_, place=place)
 
 

@@ -15,7 +15,7 @@ from typing import Self
 from headgate.conf import Conf
 from headgate.engines.compiling import compiling_told
 from headgate.engines.kernel_units import load_units, throttle_units
-from headgate.engines.stops import STOPPED, WRONG, handled
+from headgate.engines.stops import STOPPED, WRONG, Stop, handled
 from headgate.errors import AwayError, ConfError, HeadgateError
 from headgate.places import claimed
 from headgate.report.screen import terminal_console
@@ -175,7 +175,7 @@ class Session:
 
 
 @contextmanager
-def ended_by_signals(stop: threading.Event) -> Iterator[None]:
+def ended_by_signals(stop: Stop) -> Iterator[None]:
     """`stop` is set by the first Ctrl-C, SIGTERM or terminal that closes while the block runs. A second Ctrl-C or
     SIGTERM ends the process at once; what it has in TMPDIR is removed.
     """

@@ -60,15 +60,15 @@ def test_a_signal_that_comes_amid_a_wait_for_it_does_not_hang():
 
 
 def test_all_that_wait_for_a_stop_hear_of_it():
-    stop, heard = Stop(), []
-    waiting = [Thread(target=lambda: heard.append(stop.wait(60))) for _ in range(3)]
+    stop = Stop()
+    waiting = [Thread(target=stop.wait, daemon=True) for _ in range(3)]
     for thread in waiting:
         thread.start()
     assert not stop.wait(-1)
     stop.set()
     for thread in waiting:
-        thread.join()
-    assert [True, True, True, True] == [*heard, stop.wait()]
+        thread.join(60)
+    assert (True, []) == (stop.wait(), [thread for thread in waiting if thread.is_alive()])
 
 
 def test_what_is_printed_to_a_terminal_that_has_closed_is_dropped():

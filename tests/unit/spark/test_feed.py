@@ -202,7 +202,7 @@ def test_a_start_leaves_old_names_out_of_the_log(table: str, checkpoint: Path, m
             ("sources/1/1", content)
             for content in ("", "\0\0\0", 'v1\n{"path":', 'v1\n{"path": "a/feed/control/1.txt"}')
         ),
-        *(("sources/1/0.compact", content) for content in ("", 'v1\n{"path":', "v1\n7")),
+        *(("sources/1/0.compact", content) for content in ("", "v1", 'v1\n{"path":', "v1\n7")),
         *(
             ("offsets/1", content)
             for content in ("", "\0\0\0", "v1\n{}", 'v1\n{}\n-\n{"logOff', 'v1\n{}\n-\n{"logOffset":null}')

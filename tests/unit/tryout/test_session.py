@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from headgate.engines.stops import Stop
 from headgate.errors import AwayError, ConfError
 from headgate.report.screen import terminal_console
 from headgate.tryout import folders
@@ -188,7 +189,7 @@ def test_a_stop_tells_of_what_was_done_until_then(tmp_path, monkeypatch):
 
 
 def test_the_first_signal_ends_a_run_after_its_batch_and_the_second_at_once(capsys, request):
-    stop, before = threading.Event(), signal.signal(signal.SIGINT, signal.default_int_handler)
+    stop, before = Stop(), signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with ended_by_signals(stop):
         signal.raise_signal(signal.SIGINT)
@@ -201,7 +202,7 @@ def test_the_first_signal_ends_a_run_after_its_batch_and_the_second_at_once(caps
 
 @pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
 def test_a_terminal_that_closes_ends_a_run_after_its_batch_however_often_it_is_said(first, request, monkeypatch):
-    stop, before = threading.Event(), signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    stop, before = Stop(), signal.signal(signal.SIGHUP, signal.SIG_DFL)
     request.addfinalizer(lambda: signal.signal(signal.SIGHUP, before))
     monkeypatch.setattr("os.isatty", lambda _: False)  # else what tests print is dropped from here on
     monkeypatch.setattr("sys.stderr.write", lambda _: os.close(-1))  # an OSError, as of a pipe whose reader has ended
