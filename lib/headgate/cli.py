@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -210,10 +211,15 @@ def add_sql(subcommands: "Subcommands") -> None:
 
 
 def run_sql(arguments: argparse.Namespace) -> int:
-    """Print the result of the query."""
+    """Print the result of the query. Ctrl-C ends the process at once: the engine hears of no signal while it works."""
     from headgate.report.sql import print_rows, query  # noqa: PLC0415  other subcommands do not need the tables
 
-    print_rows(query(arguments.output, arguments.query))
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        rows = query(arguments.output, arguments.query)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    print_rows(rows)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from headgate.errors import InputError, StateError, TableError, TransientError
 from headgate.folders import folder_at
 from headgate.store_errors import remedy
 from headgate.stores import (
+    BRIEF,
     check_address,
     check_reachable,
     is_stored,
@@ -48,14 +50,20 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
             check_address(place, option)
     _check_escape(output, "--output")
     for option in ("--output", "--checkpoint"):
-        if files and _holds(input_, places[option]):
-            raise InputError(
-                f"{option}: got {places[option]}, which is in the --input {input_}, and what is written there would be "
-                "read as input; give a folder outside of it"
-            )
+        if files:
+            check_outside(places[option], option, input_, "--input")
     if files:
         check_reachable(input_, "--input")
     check_folders(output, checkpoint)
+
+
+def check_outside(output: str, option: str, input_: str, read: str) -> None:
+    """Raise InputError for an output in a folder or pattern that is read. option, read: how they were given."""
+    if _holds(input_, output):
+        raise InputError(
+            f"{option}: got {output}, which is in the {read} {input_}, and what is written there would be read as "
+            "input; give a folder outside of it"
+        )
 
 
 def check_folders(output: str, checkpoint: str) -> None:
@@ -66,6 +74,21 @@ def check_folders(output: str, checkpoint: str) -> None:
         check_reachable(place, option)
         if os.path.isfile(local_path(place) or ""):  # noqa: PTH113  of any length, wherever it is
             raise InputError(f"{option}: {place} is a file; give a folder")
+    _check_metadata(checkpoint)
+
+
+def _check_metadata(checkpoint: str) -> None:
+    """Raise StateError for a checkpoint whose file `metadata` is damaged, which Spark would tell without a name."""
+    with suppress(OSError):  # who reads the rest says so
+        content = folder_at(checkpoint, BRIEF).read("metadata")
+        try:
+            if content is not None:
+                json.loads(content)["id"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise StateError(
+                f"the checkpoint {checkpoint} cannot be read: its file metadata is damaged; put it back from a copy, "
+                "or start with a new --output and --checkpoint, and read the input again"
+            ) from error
 
 
 def _check_escape(output: str, option: str) -> None:

@@ -97,6 +97,12 @@ def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
             "is damaged",
         ),
         (StreamingQueryException, "x.BError: [MALFORMED_LOG_FILE] Log file was malformed", "is damaged"),
+        (
+            StreamingQueryException,
+            "x.BError: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An\n\tat a.b\nCaused by: java.io.EOFException\n\tat c.d",
+            "a file of the state ends too early",
+        ),
+        (StreamingQueryException, "x.BError: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An\nCaused by: a.B: c", None),
         (StreamingQueryException, "x.JsonEOFException: Unexpected end-of-input in field name\n", None),
         (StreamingQueryException, "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot", "from a copy"),
         (StreamingQueryException, "x.ChecksumException: Checksum error: file:/c/metadata at 0 exp: 1", "from a copy"),

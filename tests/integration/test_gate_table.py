@@ -274,7 +274,9 @@ def test_a_commit_that_is_told_to_have_failed_is_not_written_again(tmp_path: Pat
         log.flush()
     rows = query("SELECT request_id FROM t ORDER BY request_id", {"t": DeltaTable(location)})
     assert list(range(10)) == rows["request_id"].to_pylist()
-    assert ["a commit of receipts failed", "receipts are written again"] == [line.partition(":")[0] for line in said]
+    assert [f"receipts cannot be written to {location}", "receipts are written again"] == [
+        line.partition(":")[0] for line in said
+    ]
 
 
 def test_receipts_that_cannot_be_written_are_written_later_each_once(tmp_path: Path) -> None:
@@ -289,7 +291,20 @@ def test_receipts_that_cannot_be_written_are_written_later_each_once(tmp_path: P
         log.flush()
     rows = query("SELECT request_id FROM t ORDER BY request_id", {"t": DeltaTable(location)})
     assert list(range(6)) == rows["request_id"].to_pylist()
-    assert ["a commit of receipts failed", "receipts are written again"] == [line.partition(":")[0] for line in said]
+    assert [f"receipts cannot be written to {location}", "receipts are written again"] == [
+        line.partition(":")[0] for line in said
+    ]
+
+
+def test_receipts_that_are_lost_at_the_end_are_told(tmp_path: Path) -> None:
+    location, said = tmp_path / "inputs", list[str]()
+    log = ReceiptLog(str(location), said.append)
+    location.rename(tmp_path / "away")
+    for request_id in range(3):
+        log.add("c", request_id, 1000)
+        log.flush()
+    log.end()
+    assert "3 receipts were not written: whoever waits for them turns reads off" == said[-1]
 
 
 def test_gates_that_write_to_one_table_are_told_apart(tmp_path: Path) -> None:

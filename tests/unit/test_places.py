@@ -51,6 +51,13 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
         check_places(*places, files=True)
 
 
+@pytest.mark.parametrize("content", ["", '{"id', "7", "{}"])
+def test_a_damaged_file_metadata_of_a_checkpoint_is_named(content, tmp_path):
+    (tmp_path / "metadata").write_text(content)
+    with pytest.raises(StateError, match=r"cannot be read: its file metadata is damaged; put it back"):
+        check_places("in", "out", str(tmp_path), files=True)
+
+
 @pytest.mark.parametrize("scheme", ["FILE://", "file://localhost"])
 def test_an_input_has_no_other_address_of_this_machine_than_a_path(scheme):
     with pytest.raises(InputError, match=f"^--input: got {scheme}/tmp; allowed are a path, file:///PATH and an"):

@@ -26,6 +26,7 @@ from headgate.gate.table_feed import TableFeed
 from headgate.heap import give_buffers_back, leave_loaded_alone
 from headgate.hosts import allow_files, listening
 from headgate.metrics import endpoint
+from headgate.stores import check_reachable
 
 
 class LoopClock:
@@ -86,6 +87,9 @@ async def _machine(settings: GateSettings, broker: BrokerSettings, arguments: ar
 
 async def _table(settings: GateSettings, arguments: argparse.Namespace, say: Say) -> None:
     clock, counters = LoopClock(asyncio.get_running_loop()), Counters()
+    check_reachable(arguments.output, "OUTPUT")
+    if arguments.receipts is not None:
+        check_reachable(arguments.receipts, "--receipts")
     location = f"{arguments.output}/throttle_decisions"
     reader = DecisionReader(location)
     feed = TableFeed(
@@ -94,7 +98,7 @@ async def _table(settings: GateSettings, arguments: argparse.Namespace, say: Say
         counters,
         poll_ms=arguments.poll_ms,
         say=_line(say),
-        receipts=None if arguments.receipts is None else ReceiptLog(arguments.receipts, say),
+        receipts=None if arguments.receipts is None else ReceiptLog(arguments.receipts, _line(say)),
     )
     gate = Gate(settings, feed, clock, counters, _line(say))
     with _metrics_served(arguments, counters):

@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError
 
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS
-from headgate.store_errors import said
+from headgate.store_errors import remedy, said
 from headgate.tables.delta import FOLLOWED_LOG_MINUTES, has_transaction
 from headgate.tables.query import Followed, after_commit, short_log
 from headgate.tables.upkeep import is_due, keep_up, tidying
@@ -102,11 +102,23 @@ class ReceiptLog:
                     post_commithook_properties=after_commit(table),
                 )
         except (DeltaError, OSError) as error:
-            self._tell(f"a commit of receipts failed: {said(error)}; trying again", is_failing=True)
+            otherwise = "see to it that the table can be written; what waits is written then"
+            self._tell(
+                f"receipts cannot be written to {self._location}: {said(error)}; {remedy(error, otherwise)}",
+                is_failing=True,
+            )
             return False
         self._taken = []
         self._tell("receipts are written again", is_failing=False)
         return True
+
+    def end(self) -> None:
+        """Append what waits, for the last time, and tell what is lost."""
+        self.flush()
+        with self._lock:
+            lost = len(self._taken) + len(self._waiting)
+        if lost:
+            self._say(f"{lost:,} receipts were not written: whoever waits for them turns reads off")
 
     def keep_up(self) -> None:
         """Join small files of a table of its own, and delete replaced ones, if it is time. No receipt waits for it."""

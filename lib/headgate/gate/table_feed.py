@@ -97,7 +97,8 @@ class TableFeed:
                 _again_and_again(self._keep_up, WRITTEN_EVERY_S),
             )
         finally:
-            await self._write_receipts()
+            if self._receipts is not None:
+                await asyncio.to_thread(self._receipts.end)
 
     async def _look(self) -> None:
         """One look; what fails of the table is tried again with the next."""

@@ -19,7 +19,11 @@ _DAMAGED = (
     "INVALID_CHANGE_LOG_READER_VERSION",
     "MALFORMED_LOG_FILE",
 )
+_CUT_STATE = re.compile(r"\[CANNOT_LOAD_STATE_STORE\..*^Caused by: java\.io\.EOFException$", re.MULTILINE | re.DOTALL)
+"""Where no checksum of Hadoop's tells, as on a store."""
+_OF_CUT_STATE = "a file of the state ends too early"
 _DAMAGE = re.compile(
+    rf"^{_OF_CUT_STATE}$|"
     r"^(?:\w+: )?(?:Checksum error: |(?:Failed to read log file .*)?(?:Incomplete log file|Log file was malformed)|"
     rf"\[[\w.]*(?:{'|'.join(_DAMAGED)})\])"
 )
@@ -80,6 +84,8 @@ def _cause(failure: Exception) -> str:
     story = str(failure).partition(_QUERY)[0]
     if _WORKER_DIED in story:
         return "a Python worker of Spark was killed, by somebody or for want of memory"
+    if _CUT_STATE.search(story):
+        return _OF_CUT_STATE
     named = [f"{name}: {_in_one_line(text)}" for name, text in _NAMED.findall(story)]
     if named:
         return next(filter(_DAMAGE.search, named), named[-1])

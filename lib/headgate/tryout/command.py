@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from headgate.engines.stops import Stop, handled
 from headgate.errors import ConfError, InputError, Mistakes
 from headgate.folders import copied
-from headgate.places import check_new, check_there
+from headgate.places import check_new, check_outside, check_there
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import (
     STDIN,
@@ -96,6 +96,8 @@ def _check_output(options: argparse.Namespace) -> None:
     if options.watch:
         raise InputError("--output: keeps the tables of one run, and --watch makes many; give one of them")
     check_new(options.output)
+    if options.path not in {None, STDIN}:
+        check_outside(options.output, "--output", options.path, "PATH")
 
 
 def _source(options: argparse.Namespace, place: str | None) -> Source | None:

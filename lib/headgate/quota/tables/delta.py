@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
-from headgate.store_errors import remedy, said
+from headgate.store_errors import remedy, said, unreadable
 from headgate.stores import PATIENT, Patience, content_of, file_system_of
 from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
 
@@ -271,6 +271,8 @@ def _opened(location: str, spec: TableSpec, epoch_ms: int | None, patience: Pati
                 )
                 raise _refusal(location, "opened", error, absent) from error
         except (DeltaError, OSError) as error:
+            if epoch_ms is None:
+                raise unreadable(location, error) from error
             raise _refusal(location, "opened", error, remedy(error, otherwise)) from error
         try:
             return DeltaTable.create(
