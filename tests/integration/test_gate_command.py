@@ -168,6 +168,12 @@ def test_an_output_without_the_table_is_refused(tmp_path: Path) -> None:
     assert "jobs/protocol.py" in refused("table", str(tmp_path))
 
 
+def test_places_that_others_refuse_are_refused(tmp_path: Path) -> None:
+    DeltaTable.create(str(tmp_path / "throttle_decisions"), schema=DECISIONS)
+    assert "OUTPUT: got FILE:///tmp; " in refused("table", "FILE:///tmp")
+    assert "--receipts: got file:in; " in refused("table", str(tmp_path), "--receipts", "file:in")
+
+
 def test_it_sends_what_a_job_decided_and_what_is_in_force_after_a_restart(tmp_path: Path) -> None:
     location = str(tmp_path / "throttle_decisions")
     DeltaTable.create(location, schema=DECISIONS)

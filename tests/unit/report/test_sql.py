@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -40,6 +41,20 @@ def test_times_finer_than_a_microsecond_are_rounded_down(output, capsys):
         ["sql", output, "SELECT arrow_cast(1234567891, 'Timestamp(Nanosecond, None)') AS at FROM dead_letters"]
     )
     assert "1970-01-01 00:00:01.234567" in capsys.readouterr().out
+
+
+def test_while_a_query_runs_ctrl_c_ends_the_process(output, monkeypatch):
+    """The engine gives Python no chance to hear of it."""
+    heard = []
+
+    def noted(*_):
+        heard.append(signal.getsignal(signal.SIGINT))
+        return pa.table({"n": [1]})
+
+    monkeypatch.setattr("headgate.report.sql.query", noted)
+    before = signal.getsignal(signal.SIGINT)
+    assert 0 == main(["sql", output, "SELECT 1"])
+    assert [signal.SIG_DFL, before] == [*heard, signal.getsignal(signal.SIGINT)]
 
 
 @pytest.mark.parametrize("arguments", [["tables"], ["sql", "show TABLES ;"]])

@@ -166,6 +166,14 @@ def test_what_does_not_go_with_a_recommendation_is_refused_in_words(tmp_path, gi
         assert part in str(refused.value)
 
 
+def test_tables_in_what_is_read_are_refused(tmp_path):
+    read, folder = tmp_path / "in", str(write_conf(tmp_path / "conf"))
+    read.mkdir()
+    (read / "t.json").touch()
+    with pytest.raises(HeadgateError, match=f"--output: got {read}/x, which is in the PATH {read}, "):
+        run(options(path=str(read), conf_dir=[folder], output=f"{read}/x"))
+
+
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_recommendation_is_for_one_conf_folder_and_goes_elsewhere(tmp_path, scheme):
     (tmp_path / "t.json").touch()
