@@ -214,7 +214,9 @@ def run_sql(arguments: argparse.Namespace) -> int:
     """Print the result of the query. Ctrl-C ends the process at once: the engine hears of no signal while it works."""
     from headgate.report.sql import print_rows, query  # noqa: PLC0415  other subcommands do not need the tables
 
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:  # else it is ignored
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         rows = query(arguments.output, arguments.query)
     finally:

@@ -13,7 +13,7 @@ from glob import glob
 from pathlib import Path, PurePath
 
 from headgate.errors import InputError, StateError, TableError, TransientError
-from headgate.folders import folder_at
+from headgate.folders import folder_at, is_hidden
 from headgate.store_errors import remedy
 from headgate.stores import (
     BRIEF,
@@ -36,7 +36,7 @@ _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> None:
-    """Raise InputError for a place that cannot be meant.
+    """Raise InputError for a place that cannot be meant, StateError for a checkpoint that is damaged.
 
     Empty names, tables or a checkpoint inside the folder that is read (`files`), and an output that delta-rs would look
     for elsewhere.
@@ -49,37 +49,37 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
         if files or option != "--input":
             check_address(place, option)
     _check_escape(output, "--output")
-    for option in ("--output", "--checkpoint"):
-        if files:
-            check_outside(places[option], option, input_, "--input")
     if files:
+        for option in ("--output", "--checkpoint"):
+            check_outside(places[option], option, input_, "--input")
         check_reachable(input_, "--input")
     check_folders(output, checkpoint)
 
 
-def check_outside(output: str, option: str, input_: str, read: str) -> None:
-    """Raise InputError for an output in a folder or pattern that is read. option, read: how they were given."""
-    if _holds(input_, output):
+def check_outside(place: str, option: str, input_: str, read_option: str) -> None:
+    """Raise InputError for a place to write to in what is read. option, read_option: how these were given."""
+    if _holds(input_, place):
         raise InputError(
-            f"{option}: got {output}, which is in the {read} {input_}, and what is written there would be read as "
-            "input; give a folder outside of it"
+            f"{option}: got {place}, which is in the {read_option} {input_}, and what is written there would be read "
+            "as input; give a folder outside of it"
         )
 
 
 def check_folders(output: str, checkpoint: str) -> None:
     """Raise InputError for an output or a checkpoint that is no folder, or on a store that refuses, AwayError for a
-    store that does not answer. Folders that are not there yet pass.
+    store that does not answer, StateError for a checkpoint that is damaged. Folders that are not there yet pass.
     """
     for option, place in {"--output": output, "--checkpoint": checkpoint}.items():
         check_reachable(place, option)
         if os.path.isfile(local_path(place) or ""):  # noqa: PTH113  of any length, wherever it is
             raise InputError(f"{option}: {place} is a file; give a folder")
-    _check_metadata(checkpoint)
+    if checkpoint != output:  # else there is none
+        _check_metadata(checkpoint)
 
 
 def _check_metadata(checkpoint: str) -> None:
-    """Raise StateError for a checkpoint whose file `metadata` is damaged, which Spark would tell without a name."""
-    with suppress(OSError):  # who reads the rest says so
+    """Raise StateError for a checkpoint whose file `metadata` is damaged: Spark's message does not name it."""
+    with suppress(OSError):  # of a file that cannot be read Spark has more to say
         content = folder_at(checkpoint, BRIEF).read("metadata")
         try:
             if content is not None:
@@ -219,7 +219,9 @@ def sole_use(folder: str, broker: str | None = None) -> Iterator[None]:
 def _holds(read: str, place: str) -> bool:
     """Whether `place` is in what is read: a folder, or a pattern of folders."""
     folder, inside = _tree(read), _tree(place)
-    return inside.is_relative_to(folder) or any(part.match(str(folder)) for part in (inside, *inside.parents))
+    if inside.is_relative_to(folder):
+        return not is_hidden(inside.relative_to(folder))
+    return any(part.match(str(folder)) for part in (inside, *inside.parents))
 
 
 def _tree(place: str) -> PurePath:

@@ -30,6 +30,13 @@ def as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
+UNLOADED = "x.BError: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error\n\tat a.b(C.java:1)\nCaused by: "
+CUT = (
+    "",
+    ": Stream ended prematurely",
+    ": reached end of stream after reading 3 bytes; 4 bytes expected",
+    ": Unexpected end of ZLIB input stream",
+)
 LOG = "Spark's log has more; it is in .cache/logs, or on stderr with `headgate job`."
 
 
@@ -97,12 +104,8 @@ def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
             "is damaged",
         ),
         (StreamingQueryException, "x.BError: [MALFORMED_LOG_FILE] Log file was malformed", "is damaged"),
-        (
-            StreamingQueryException,
-            "x.BError: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An\n\tat a.b\nCaused by: java.io.EOFException\n\tat c.d",
-            "a file of the state ends too early",
-        ),
-        (StreamingQueryException, "x.BError: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An\nCaused by: a.B: c", None),
+        *((StreamingQueryException, f"{UNLOADED}java.io.EOFException{text}\n", "ends too early") for text in CUT),
+        (StreamingQueryException, f"{UNLOADED}java.io.EOFException: SSL peer shut down incorrectly\n", None),
         (StreamingQueryException, "x.JsonEOFException: Unexpected end-of-input in field name\n", None),
         (StreamingQueryException, "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot", "from a copy"),
         (StreamingQueryException, "x.ChecksumException: Checksum error: file:/c/metadata at 0 exp: 1", "from a copy"),

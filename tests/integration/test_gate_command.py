@@ -168,7 +168,7 @@ def test_an_output_without_the_table_is_refused(tmp_path: Path) -> None:
     assert "jobs/protocol.py" in refused("table", str(tmp_path))
 
 
-def test_places_that_others_refuse_are_refused(tmp_path: Path) -> None:
+def test_places_that_libraries_would_take_for_others_are_refused(tmp_path: Path) -> None:
     DeltaTable.create(str(tmp_path / "throttle_decisions"), schema=DECISIONS)
     assert "OUTPUT: got FILE:///tmp; " in refused("table", "FILE:///tmp")
     assert "--receipts: got file:in; " in refused("table", str(tmp_path), "--receipts", "file:in")

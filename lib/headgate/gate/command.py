@@ -56,7 +56,7 @@ MAX_POLL_MS = 3_600_000
 def run(arguments: argparse.Namespace, say: Say) -> None:
     """Serve until SIGTERM or SIGINT. `say` hears where the gate listens, what fails, and at the end what was counted.
 
-    Raises ConfError, EndpointError or TableError for what keeps it from that.
+    Raises ConfError, EndpointError, TableError, or InputError of a place, for what keeps it from that.
     """
     settings = GateSettings.of(_said(arguments))
     allow_descriptors(settings.max_connections + settings.max_handshakes)
@@ -68,6 +68,9 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
         asyncio.run(_machine(settings, broker, arguments, say))
         return
     _in_range("--poll-ms", arguments.poll_ms, 1, MAX_POLL_MS)
+    check_reachable(arguments.output, "OUTPUT")
+    if arguments.receipts is not None:
+        check_reachable(arguments.receipts, "--receipts")
     asyncio.run(_table(settings, arguments, say))
 
 
@@ -87,9 +90,6 @@ async def _machine(settings: GateSettings, broker: BrokerSettings, arguments: ar
 
 async def _table(settings: GateSettings, arguments: argparse.Namespace, say: Say) -> None:
     clock, counters = LoopClock(asyncio.get_running_loop()), Counters()
-    check_reachable(arguments.output, "OUTPUT")
-    if arguments.receipts is not None:
-        check_reachable(arguments.receipts, "--receipts")
     location = f"{arguments.output}/throttle_decisions"
     reader = DecisionReader(location)
     feed = TableFeed(

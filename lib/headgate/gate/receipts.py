@@ -113,12 +113,14 @@ class ReceiptLog:
         return True
 
     def end(self) -> None:
-        """Append what waits, for the last time, and tell what is lost."""
+        """Append what waits, for the last time, and tell what was lost."""
         self.flush()
+        if self._taken:
+            self.flush()  # a commit that failed may be in the table all the same
         with self._lock:
-            lost = len(self._taken) + len(self._waiting)
+            lost = self.dropped + len(self._taken) + len(self._waiting)
         if lost:
-            self._say(f"{lost:,} receipts were not written: whoever waits for them turns reads off")
+            self._say(f"receipts that were not written: {lost:,}; for these, reads were turned off")
 
     def keep_up(self) -> None:
         """Join small files of a table of its own, and delete replaced ones, if it is time. No receipt waits for it."""

@@ -19,11 +19,16 @@ _DAMAGED = (
     "INVALID_CHANGE_LOG_READER_VERSION",
     "MALFORMED_LOG_FILE",
 )
-_CUT_STATE = re.compile(r"\[CANNOT_LOAD_STATE_STORE\..*^Caused by: java\.io\.EOFException$", re.MULTILINE | re.DOTALL)
-"""Where no checksum of Hadoop's tells, as on a store."""
+_CUT_STATE = re.compile(
+    r"\[CANNOT_LOAD_STATE_STORE\..*^Caused by: java\.io\.EOFException"
+    r"(?:: (?:Stream ended prematurely|reached end of stream after [^\n]*|Unexpected end of ZLIB[^\n]*))?$",
+    re.MULTILINE | re.DOTALL,
+)
+"""What Spark says of a file of the state that is cut and has no checksum of Hadoop's, such as one on a store. Ends of
+connections have other words.
+"""
 _OF_CUT_STATE = "a file of the state ends too early"
 _DAMAGE = re.compile(
-    rf"^{_OF_CUT_STATE}$|"
     r"^(?:\w+: )?(?:Checksum error: |(?:Failed to read log file .*)?(?:Incomplete log file|Log file was malformed)|"
     rf"\[[\w.]*(?:{'|'.join(_DAMAGED)})\])"
 )
@@ -75,7 +80,8 @@ def _refusal(cause: str) -> str | None:
         return f"{cause.removeprefix(_STATE)}\n"
     if SPLIT_BROKEN_OFF.search(cause):
         return f"{cause}\n{_OF_SPLIT} "
-    return f"the query failed: {cause}\n{_OF_DAMAGE} " if _DAMAGE.search(cause) else None
+    is_damage = cause == _OF_CUT_STATE or _DAMAGE.search(cause)
+    return f"the query failed: {cause}\n{_OF_DAMAGE} " if is_damage else None
 
 
 def _cause(failure: Exception) -> str:

@@ -280,9 +280,21 @@ def _planned(checkpoint: Folder, name: str) -> _Planned | None:
             done = [version for batch, version in of_feed if batch <= committed]
             left = {version for batch, version in of_feed if batch > committed}
             last = max(version for _, version in of_feed)
-            compact = next((file for file in reversed(files) if file.name.endswith(COMPACT)), None)
+            compact = _newest_compact(log, f"sources/{source}")
             return _Planned(log, compact, max(done, default=-1), last, sorted(left))
     return None
+
+
+def _newest_compact(log: Folder, place: str) -> _LogFile | None:
+    """Raises OSError where it is damaged."""
+    compact = [name.removesuffix(COMPACT) for name in log.names() if name.endswith(COMPACT)]
+    newest = max((int(name) for name in compact if name.isdecimal()), default=None)  # others are hidden
+    if newest is None:
+        return None
+    file = _log_file(log, place, f"{newest}{COMPACT}")
+    if not _entries([file], place):
+        raise _damaged(f"{place}/{file.name}")
+    return file
 
 
 def _shorten_log(planned: _Planned) -> None:
@@ -311,7 +323,8 @@ def _committed_offset(checkpoint: Folder, source: int) -> int:
     try:
         line = content.decode().splitlines()[2 + source]  # behind a version and a conf
         offset = json.loads(line) if line != "-" else {}
-        return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
+        number = offset.get("logOffset", -1) if isinstance(offset, dict) else -1
+        return -1 if isinstance(number, dict) else int(number)  # of a Kafka topic with this name
     except (ValueError, TypeError, IndexError) as error:
         raise _damaged(f"offsets/{batch}") from error
 
@@ -329,10 +342,9 @@ def _damaged(name: str) -> OSError:
 
 
 def _newest_files(log: Folder, place: str, committed: int) -> list[_LogFile]:
-    """Of a source's log, as far as a start needs it: from the newest compact file on that has what is committed."""
+    """Of a source's log, from the last committed one on."""
     names = {int(name.partition(".")[0]): name for name in log.names() if name.partition(".")[0].isdecimal()}
-    compact = (number for number, name in names.items() if name.endswith(COMPACT) and number <= committed)
-    first = max(compact, default=-1)
+    first = max((number for number in names if number <= committed), default=-1)
     return [_log_file(log, place, names[number]) for number in sorted(names) if number >= first]
 
 

@@ -43,8 +43,8 @@ def test_times_finer_than_a_microsecond_are_rounded_down(output, capsys):
     assert "1970-01-01 00:00:01.234567" in capsys.readouterr().out
 
 
-def test_while_a_query_runs_ctrl_c_ends_the_process(output, monkeypatch):
-    """The engine gives Python no chance to hear of it."""
+def test_while_a_query_runs_ctrl_c_is_not_heeded_by_python(output, monkeypatch):
+    """It ends the process: the engine gives Python no chance to hear of it."""
     heard = []
 
     def noted(*_):
