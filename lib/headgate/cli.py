@@ -215,7 +215,7 @@ def run_sql(arguments: argparse.Namespace) -> int:
     from headgate.report.sql import print_rows, query  # noqa: PLC0415  other subcommands do not need the tables
 
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # else it is ignored
+    if before is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         rows = query(arguments.output, arguments.query)

@@ -13,7 +13,7 @@ from glob import glob
 from pathlib import Path, PurePath
 
 from headgate.errors import InputError, StateError, TableError, TransientError
-from headgate.folders import folder_at, is_hidden
+from headgate.folders import folder_at
 from headgate.store_errors import remedy
 from headgate.stores import (
     BRIEF,
@@ -35,13 +35,14 @@ _PATTERN = re.compile(r"[{}\[\]*?]")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 
-def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> None:
+def check_places(input_: str, output: str, checkpoint: str | None, *, files: bool) -> None:
     """Raise InputError for a place that cannot be meant, StateError for a checkpoint that is damaged.
 
     Empty names, tables or a checkpoint inside the folder that is read (`files`), and an output that delta-rs would look
     for elsewhere.
     """
-    places = {"--input": input_, "--output": output, "--checkpoint": checkpoint}
+    written = _written(output, checkpoint)
+    places = {"--input": input_} | written
     for option, place in places.items():
         if not place.strip():
             raise InputError(f"{option}: got an empty name; give a folder" + (" or topic" * (option == "--input")))
@@ -50,8 +51,8 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
             check_address(place, option)
     _check_escape(output, "--output")
     if files:
-        for option in ("--output", "--checkpoint"):
-            check_outside(places[option], option, input_, "--input")
+        for option, place in written.items():
+            check_outside(place, option, input_, "--input")
         check_reachable(input_, "--input")
     check_folders(output, checkpoint)
 
@@ -65,16 +66,20 @@ def check_outside(place: str, option: str, input_: str, read_option: str) -> Non
         )
 
 
-def check_folders(output: str, checkpoint: str) -> None:
+def check_folders(output: str, checkpoint: str | None) -> None:
     """Raise InputError for an output or a checkpoint that is no folder, or on a store that refuses, AwayError for a
     store that does not answer, StateError for a checkpoint that is damaged. Folders that are not there yet pass.
     """
-    for option, place in {"--output": output, "--checkpoint": checkpoint}.items():
+    for option, place in _written(output, checkpoint).items():
         check_reachable(place, option)
         if os.path.isfile(local_path(place) or ""):  # noqa: PTH113  of any length, wherever it is
             raise InputError(f"{option}: {place} is a file; give a folder")
-    if checkpoint != output:  # else there is none
+    if checkpoint is not None:
         _check_metadata(checkpoint)
+
+
+def _written(output: str, checkpoint: str | None) -> dict[str, str]:
+    return {"--output": output} | ({} if checkpoint is None else {"--checkpoint": checkpoint})
 
 
 def _check_metadata(checkpoint: str) -> None:
@@ -219,9 +224,7 @@ def sole_use(folder: str, broker: str | None = None) -> Iterator[None]:
 def _holds(read: str, place: str) -> bool:
     """Whether `place` is in what is read: a folder, or a pattern of folders."""
     folder, inside = _tree(read), _tree(place)
-    if inside.is_relative_to(folder):
-        return not is_hidden(inside.relative_to(folder))
-    return any(part.match(str(folder)) for part in (inside, *inside.parents))
+    return inside.is_relative_to(folder) or any(part.match(str(folder)) for part in (inside, *inside.parents))
 
 
 def _tree(place: str) -> PurePath:

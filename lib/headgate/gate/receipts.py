@@ -120,7 +120,7 @@ class ReceiptLog:
         with self._lock:
             lost = self.dropped + len(self._taken) + len(self._waiting)
         if lost:
-            self._say(f"receipts that were not written: {lost:,}; for these, reads were turned off")
+            self._say(f"receipts that were not written: {lost:,}; a broker that waits for one turns reads off")
 
     def keep_up(self) -> None:
         """Join small files of a table of its own, and delete replaced ones, if it is time. No receipt waits for it."""

@@ -60,7 +60,7 @@ def asked(options: argparse.Namespace) -> Asked:
 def _job(options: argparse.Namespace, first: Conf) -> ReplayJob:
     if options.input is None:
         return ReplayJob(f"{DEMO}/trace", "json", f"{DEMO}/tables")
-    check_places(options.input, options.output, options.output, files=True)
+    check_places(options.input, options.output, None, files=True)
     check_new(options.output)
     configured = first.settings.input.format
     return ReplayJob(

@@ -92,7 +92,7 @@ def _job(options: argparse.Namespace) -> SweepJob:
     if options.assume_lag and options.input is None:
         raise InputError("--assume-lag: needs an --input with publishes")
     output = DEFAULT_OUTPUT if options.output is None else options.output
-    check_places(options.input or DEFAULT_OUTPUT, output, output, files=options.input is not None)
+    check_places(options.input or DEFAULT_OUTPUT, output, None, files=options.input is not None)
     if is_stored(output):
         raise InputError(
             f"--output: got {output}, which is on an object store; allowed is a folder on a disk, where the runs find "

@@ -43,7 +43,10 @@ def test_times_finer_than_a_microsecond_are_rounded_down(output, capsys):
     assert "1970-01-01 00:00:01.234567" in capsys.readouterr().out
 
 
-def test_while_a_query_runs_ctrl_c_is_not_heeded_by_python(output, monkeypatch):
+@pytest.mark.parametrize(
+    ("before", "meanwhile"), [(signal.default_int_handler, signal.SIG_DFL), (signal.SIG_IGN, signal.SIG_IGN)]
+)
+def test_while_a_query_runs_ctrl_c_is_not_heeded_by_python(output, monkeypatch, request, before, meanwhile):
     """It ends the process: the engine gives Python no chance to hear of it."""
     heard = []
 
@@ -52,9 +55,10 @@ def test_while_a_query_runs_ctrl_c_is_not_heeded_by_python(output, monkeypatch):
         return pa.table({"n": [1]})
 
     monkeypatch.setattr("headgate.report.sql.query", noted)
-    before = signal.getsignal(signal.SIGINT)
+    around = signal.signal(signal.SIGINT, before)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, around))
     assert 0 == main(["sql", output, "SELECT 1"])
-    assert [signal.SIG_DFL, before] == [*heard, signal.getsignal(signal.SIGINT)]
+    assert [meanwhile, before] == [*heard, signal.getsignal(signal.SIGINT)]
 
 
 @pytest.mark.parametrize("arguments", [["tables"], ["sql", "show TABLES ;"]])
