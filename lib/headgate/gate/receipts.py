@@ -11,13 +11,12 @@ from deltalake.exceptions import DeltaError
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS
 from headgate.store_errors import remedy, said
-from headgate.tables.delta import FOLLOWED_LOG_MINUTES, has_transaction
-from headgate.tables.query import Followed, after_commit, short_log
+from headgate.tables.delta import FOLLOWED, has_transaction
+from headgate.tables.query import LOG_RETENTION, Followed, after_commit
 from headgate.tables.upkeep import is_due, keep_up, tidying
 
 MOST_WAITING = 100_000
 RETRIES = 50
-_PROPERTIES = short_log(FOLLOWED_LOG_MINUTES)
 _WRITTEN = ("event_id", "kind", "at_ms", "connection", "request_id")
 
 
@@ -43,7 +42,7 @@ class ReceiptLog:
         self._is_failing = False
         self.dropped = 0
         try:
-            table = DeltaTable.create(location, schema=INPUTS, mode="ignore", configuration=_PROPERTIES)
+            table = DeltaTable.create(location, schema=INPUTS, mode="ignore", configuration=FOLLOWED)
             self._table = Followed(table)
         except (DeltaError, OSError) as error:
             raise TableError(
@@ -53,7 +52,7 @@ class ReceiptLog:
         self._columns = _columns(location, pa.schema(table.schema().to_arrow()))
         self._location = location
         self._kept_up = table.version()
-        self._is_own = _PROPERTIES.items() <= table.metadata().configuration.items()
+        self._is_own = table.metadata().configuration.get(LOG_RETENTION) == FOLLOWED[LOG_RETENTION]
 
     def add(self, connection: str, request_id: int, read_ms: int) -> None:
         """A receipt was read."""

@@ -23,13 +23,14 @@ MOST_FAILURES = 5
 _ATTEMPTS = 5
 
 LOG_MINUTES, FOLLOWED_LOG_MINUTES = 10, 6 * 60
+FOLLOWED = short_log(FOLLOWED_LOG_MINUTES)
 _FED = short_log(LOG_MINUTES) | {LOG_CLEANING: "false"}
 """A feed cleans the log, once it has the rows (spark/feed.py)."""
 PROPERTIES: dict[str, dict[str, str]] = {
     "control": _FED | {"delta.appendOnly": "true"},
     "cache_control": _FED,
     "protocol_ticks": _FED,
-    "marks": short_log(FOLLOWED_LOG_MINUTES),
+    "marks": FOLLOWED,
 }
 """Of tables that streams read as rows are appended; others have short_log(LOG_MINUTES).
 

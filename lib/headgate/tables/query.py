@@ -16,6 +16,7 @@ REOPENED_AFTER = 10
 CLEANED_EVERY = 100
 """Commits. Between two of them no commit looks for entries of the log that are too old."""
 CHECKPOINTS = {"delta.checkpointInterval": str(REOPENED_AFTER)}
+REPLACED_MINUTES = 10
 LOG_RETENTION = "delta.logRetentionDuration"
 LOG_CLEANING = "delta.enableExpiredLogCleanup"
 
@@ -23,11 +24,13 @@ LOG_CLEANING = "delta.enableExpiredLogCleanup"
 def short_log(minutes: int) -> dict[str, str]:
     """Properties of a table that gets a commit with every batch.
 
-    minutes: how long an entry of its log stays, and a file that a compaction replaced. A commit lists the whole log, so
-    what it costs grows with the number of entries.
+    minutes: how long an entry of its log stays. A commit lists the whole log, so what it costs grows with the number of
+    entries. Each checkpoint has the files that were replaced in the last REPLACED_MINUTES, as every file is in time.
     """
-    kept = f"interval {minutes} minutes"
-    return CHECKPOINTS | {LOG_RETENTION: kept, "delta.deletedFileRetentionDuration": kept}
+    return CHECKPOINTS | {
+        LOG_RETENTION: f"interval {minutes} minutes",
+        "delta.deletedFileRetentionDuration": f"interval {REPLACED_MINUTES} minutes",
+    }
 
 
 def after_commit(table: DeltaTable) -> PostCommitHookProperties:

@@ -1,6 +1,7 @@
 """What is done to a table from time to time: old rows go, small files are joined, replaced ones deleted."""
 
 import logging
+import re
 import threading
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from deltalake.exceptions import CommitFailedError
 
 from headgate.store_errors import said
 from headgate.stores import file_system_of
-from headgate.tables.query import after_commit, rows_of_file
+from headgate.tables.query import LOG_RETENTION, after_commit, rows_of_file
 from headgate.tables.retention import Deleted, Kept, delete_old, replace_files
 
 LOG = logging.getLogger(__name__)
@@ -98,7 +99,15 @@ def keep_up(table: DeltaTable, before: int, kept: Kept | None = None, *, in_orde
         else:
             _join(table)
     if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
-        table.vacuum(dry_run=False, full=True)
+        table.vacuum(_read_hours(table), dry_run=False, full=True)
+
+
+def _read_hours(table: DeltaTable) -> int | None:
+    """How old a file has to be that is deleted: as old as the log, which a stream reads entry by entry. None: as the
+    table's properties say.
+    """
+    log = re.fullmatch(r"interval (\d+) minutes", table.metadata().configuration.get(LOG_RETENTION, ""))
+    return (int(log[1]) // 60 or None) if log else None
 
 
 def _join(table: DeltaTable) -> None:

@@ -1,5 +1,8 @@
 """Small files of a table that is read in order: joined so that the order stays, whoever writes meanwhile."""
 
+import os
+import time
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -92,6 +95,21 @@ def test_who_writes_meanwhile_loses_nothing_and_of_two_joins_at_once_one_counts(
     keep_up(second, -1, in_order=True)
     append(table, 4)
     assert [[0, 1, 2], [3], [4]] == files_of(table)
+
+
+def test_files_stay_for_as_long_as_a_stream_may_read_the_log_that_names_them(table, monkeypatch):
+    monkeypatch.setattr(upkeep, "VACUUMED_EVERY", 1)
+    at_once = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
+    DeltaTable(table).alter.set_table_properties(short_log(6 * 60) | at_once)
+    for number, hours in ((0, 7), (1, 5), (2, 0)):
+        append(table, number)
+        newest = max(table.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+        os.utime(newest, (time.time() - hours * 3600,) * 2)
+    joined(table)
+    DeltaTable(table).create_checkpoint()  # which names no file that was replaced
+    joined(table)
+    left = [pq.read_table(file)["n"].to_pylist() for file in table.glob("*.parquet")]
+    assert [[0, 1, 2], [1], [2]] == sorted(left)
 
 
 def test_it_is_done_now_and_then(table, monkeypatch):
