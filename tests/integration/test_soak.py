@@ -243,9 +243,10 @@ def test_nothing_is_lost_or_doubled_and_every_fault_is_named(
     measured = parts if MINUTES >= A_REAL_ONE else []
     slopes = {one.name: slopes_mb_per_h(one.samples, SETTLING_S) for one in measured}
     for one in measured:
-        seen = [str(window.held) for window in windows(one.samples, 0, min(SHARES.values()))]
-        said = [f"{slope} {when}" for when, slope in (slopes[one.name] or {}).items()]
-        report(f"memory of {one.name}: {', '.join(said)}; MB between batches: {'; '.join(seen)}")
+        for when, share in SHARES.items():
+            seen = [str(window.held) for window in windows(one.samples, 0, share)]
+            slope = (slopes[one.name] or {}).get(when)
+            report(f"memory of {one.name} {when}: {slope}; MB in each window: {'; '.join(seen)}")
 
     assert all(slopes.values()), slopes
     growing = {

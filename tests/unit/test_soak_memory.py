@@ -48,8 +48,8 @@ def test_a_child_of_java_just_forked_is_not_counted_as_a_process_of_its_own(tmp_
         forked.communicate(b"\n")
 
 
-@pytest.mark.parametrize(("slope", "is_above"), [(Slope(3.1, 1), True), (Slope(2.9, 1), False), (Slope(0.9, 0), False)])
-def test_a_slope_is_above_another_one_by_two_errors(slope, is_above):
+@pytest.mark.parametrize(("slope", "is_above"), [(Slope(4.1, 1), True), (Slope(3.9, 1), False), (Slope(0.9, 0), False)])
+def test_a_slope_is_above_another_one_by_three_errors(slope, is_above):
     assert is_above == slope.is_above(1)
 
 
