@@ -16,7 +16,7 @@ import pytest
 
 from cluster_processes import Process, Tenant, offered
 from headgate.core.clusters.ledger import PUSH
-from headgate.tables.delta import LOG_MINUTES
+from headgate.tables.query import LOG_MINUTES
 from integration.runs import await_that
 from pulsar_standalone import Pulsar
 

@@ -11,8 +11,8 @@ from deltalake.exceptions import DeltaError
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS
 from headgate.store_errors import remedy, said
-from headgate.tables.delta import FOLLOWED, has_transaction
-from headgate.tables.query import LOG_RETENTION, Followed, after_commit
+from headgate.tables.delta import FOLLOWED
+from headgate.tables.query import LOG_RETENTION, Followed, after_commit, has_transaction
 from headgate.tables.upkeep import is_due, keep_up, tidying
 
 MOST_WAITING = 100_000
@@ -68,16 +68,18 @@ class ReceiptLog:
         waits on.
         """
         with self._writing:
-            if self._taken and not self._is_appended():
+            if self._taken and not self._append_taken():
                 return
             with self._lock:
                 self._taken, self._waiting = self._waiting, []
             if self._taken:
                 self._commits += 1
-                self._is_appended()
+                self._append_taken()
 
-    def _is_appended(self) -> bool:
-        """Append what is taken. A commit that failed may be in the table all the same, so it keeps its number."""
+    def _append_taken(self) -> bool:
+        """Append what is taken; False: not now. A commit that failed may be in the table all the same, so it keeps its
+        number.
+        """
         rows = [
             {
                 "event_id": f"receipt {read_ms:020} {place:06}",

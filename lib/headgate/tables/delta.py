@@ -14,7 +14,15 @@ from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
 from headgate.store_errors import remedy, said, unreadable
 from headgate.stores import Patience
-from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, short_log
+from headgate.tables.query import (
+    LOG_CLEANING,
+    LOG_MINUTES,
+    Followed,
+    after_commit,
+    has_transaction,
+    query,
+    short_log,
+)
 from headgate.tables.retention import RULES, Kept
 from headgate.tables.sums import Sums
 from headgate.tables.upkeep import keep_up, tidying
@@ -22,7 +30,7 @@ from headgate.tables.upkeep import keep_up, tidying
 MOST_FAILURES = 5
 _ATTEMPTS = 5
 
-LOG_MINUTES, FOLLOWED_LOG_MINUTES = 10, 6 * 60
+FOLLOWED_LOG_MINUTES = 6 * 60
 FOLLOWED = short_log(FOLLOWED_LOG_MINUTES)
 _FED = short_log(LOG_MINUTES) | {LOG_CLEANING: "false"}
 """A feed cleans the log, once it has the rows (spark/feed.py)."""
@@ -219,12 +227,6 @@ class Tables:
 
     def _current(self, name: str) -> DeltaTable:
         return self._tables[name].refresh()
-
-
-def has_transaction(table: DeltaTable, application: str, version: int) -> bool:
-    """Whether that transaction, or a later one of its application, is in the table as it was read last."""
-    done = table.transaction_version(application)
-    return done is not None and done >= version
 
 
 class PatientAppend:

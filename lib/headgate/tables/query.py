@@ -16,7 +16,10 @@ REOPENED_AFTER = 10
 CLEANED_EVERY = 100
 """Commits. Between two of them no commit looks for entries of the log that are too old."""
 CHECKPOINTS = {"delta.checkpointInterval": str(REOPENED_AFTER)}
-REPLACED_MINUTES = 10
+LOG_MINUTES = 10
+"""How long entries of a log stay that gets one with every batch; a reader that is further behind reads anew. Of tables
+that streams follow they stay for longer. Checkpoints of both name what was replaced in so many minutes.
+"""
 LOG_RETENTION = "delta.logRetentionDuration"
 LOG_CLEANING = "delta.enableExpiredLogCleanup"
 
@@ -25,12 +28,18 @@ def short_log(minutes: int) -> dict[str, str]:
     """Properties of a table that gets a commit with every batch.
 
     minutes: how long an entry of its log stays. A commit lists the whole log, so what it costs grows with the number of
-    entries. Each checkpoint has the files that were replaced in the last REPLACED_MINUTES, as every file is in time.
+    entries. Each checkpoint has the files that were replaced in the last LOG_MINUTES, as every file is in time.
     """
     return CHECKPOINTS | {
         LOG_RETENTION: f"interval {minutes} minutes",
-        "delta.deletedFileRetentionDuration": f"interval {REPLACED_MINUTES} minutes",
+        "delta.deletedFileRetentionDuration": f"interval {LOG_MINUTES} minutes",
     }
+
+
+def has_transaction(table: DeltaTable, application: str, version: int) -> bool:
+    """Whether that transaction, or a later one of its application, is in the table as it was read last."""
+    done = table.transaction_version(application)
+    return done is not None and done >= version
 
 
 def after_commit(table: DeltaTable) -> PostCommitHookProperties:

@@ -110,7 +110,7 @@ def test_no_rows_are_no_append(output):
 
 def test_a_table_of_many_appends_has_few_files_and_a_short_log_and_every_row_once(output, monkeypatch):
     """Entries and files that nothing needs any more are old at once."""
-    for name in ("delta.LOG_MINUTES", "query.REPLACED_MINUTES"):
+    for name in ("delta.LOG_MINUTES", "query.LOG_MINUTES"):
         monkeypatch.setattr(f"headgate.tables.{name}", 0)
     for name, commits in (("upkeep.COMPACTED_EVERY", 10), ("query.CLEANED_EVERY", 10), ("upkeep.VACUUMED_EVERY", 20)):
         monkeypatch.setattr(f"headgate.tables.{name}", commits)
@@ -154,7 +154,7 @@ def test_a_row_of_the_far_future_deletes_no_others(output, monkeypatch):
 
 
 def test_a_reader_that_is_behind_all_that_is_in_the_log_reads_the_table_as_it_is(output, monkeypatch):
-    for name in ("delta.LOG_MINUTES", "query.REPLACED_MINUTES"):
+    for name in ("delta.LOG_MINUTES", "query.LOG_MINUTES"):
         monkeypatch.setattr(f"headgate.tables.{name}", 0)
     monkeypatch.setattr("headgate.tables.query.CLEANED_EVERY", 10)
     tables, behind = throttle_tables(output), throttle_tables(output)

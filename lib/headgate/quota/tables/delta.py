@@ -16,7 +16,7 @@ from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
 from headgate.store_errors import remedy, said, unreadable
 from headgate.stores import PATIENT, Patience, content_of, file_system_of
-from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
+from headgate.tables.query import CHECKPOINTS, Followed, after_commit, has_transaction, newest, query
 
 BY = "headgate.by"
 """Key of a commit's metadata: who wants the change."""
@@ -80,8 +80,7 @@ class Table:
 
     def has(self, application: str, version: int) -> bool:
         """Whether that transaction is in the table, or a later one of its application, as of the last `refresh`."""
-        done = self.transaction_version(application)
-        return done is not None and done >= version
+        return has_transaction(self.delta, application, version)
 
     def select(self, where: str = "") -> pa.Table:
         """The rows as of the last `refresh`, in any order. where: a condition in SQL."""

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from headgate.arrow.schemas import TIMESTAMP
-from headgate.tables.query import short_log
+from headgate.tables.query import LOG_MINUTES, short_log
 
 EPOCH_PROPERTY = "headgate.epochMillis"
 """The table property that holds T. resource-groups 5"""
-LOG_MINUTES = 10
-"""How long entries of the logs stay that get one with every batch. A reader that is further behind reads anew."""
 
 GROUPS = pa.schema(
     [

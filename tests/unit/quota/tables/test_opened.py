@@ -11,7 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.tables.opened import Locations
-from headgate.quota.tables.schemas import LOG_MINUTES, SPECS, TIMESTAMP
+from headgate.quota.tables.schemas import SPECS, TIMESTAMP
+from headgate.tables.query import LOG_MINUTES
 from stub_store import refusing
 from unit.quota.places import tables
 
